@@ -1,0 +1,99 @@
+// Load a network once, run it often, from any number of threads.
+//
+//   auto session = Session::Load("x4v3.onnx");
+//   std::vector<Tensor> outputs;
+//   session->Run({{"input", picture.view()}}, outputs);
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ops/parallel.h"
+#include "ops/tensor.h"
+
+namespace tessera {
+
+struct SessionOptions {
+  // Passes (by name, see PassNames) that must not run; added to $TESSERA_DISABLE (comma-separated).
+  std::vector<std::string> disabled_passes;
+  // Plain reference kernels and no passes: slow, for comparison.
+  bool reference = false;
+  // Plans (one per set of input shapes) that are kept, least recently used out first.
+  int max_plans = 8;
+};
+
+// An input or output as the model declares it. -1 stands for a dimension that is named or absent.
+struct ValueDecl {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  std::vector<std::int64_t> dims;
+  bool has_shape = false;
+};
+
+struct NamedView {
+  std::string_view name;
+  TensorView tensor;
+};
+
+// How the pixels of an output depend on those of an input, both NCHW, along height and width:
+// output pixel p needs the input pixels [p / scale - before, p / scale + after]; and a crop of the
+// input gives a crop of the output if it starts at a multiple of `alignment`.
+struct ReceptiveField {
+  struct Axis {
+    std::int64_t scale_num = 1, scale_den = 1;  // output pixels per input pixel, reduced
+    int before = 0, after = 0;                  // input pixels
+    int alignment = 1;
+  };
+  Axis height, width;
+};
+
+class Session {
+ public:
+  // Throws Error, with the file's name, for files that cannot be read, are no valid ONNX models,
+  // or use operators that are not supported (all of which are named at once).
+  static std::shared_ptr<Session> Load(const std::filesystem::path& path,
+                                       const SessionOptions& options = {});
+  // The same from a model in memory; `name` stands for the file in messages.
+  static std::shared_ptr<Session> LoadFromMemory(std::span<const std::byte> model,
+                                                 std::string name,
+                                                 const SessionOptions& options = {});
+  ~Session();
+
+  const std::vector<ValueDecl>& inputs() const;
+  const std::vector<ValueDecl>& outputs() const;
+
+  // Types and shapes of the outputs for these input shapes (order of inputs()); makes the plan.
+  // Shapes may differ from the declared ones as long as the network's nodes allow it.
+  // Throws Error that names node, operator and shapes if they do not.
+  std::vector<TensorView> InferOutputs(std::span<const Shape> input_shapes);
+
+  // Runs the network. Inputs are row-major (float16 and float32 are converted into each other);
+  // every declared input has to be there once. `outputs` are in the order of outputs(); tensors
+  // that have the right type and shape already are written in place, others are replaced. A second
+  // run with the same shapes and outputs allocates nothing. Threads come from `parallel`, by
+  // default from the process-wide CPU budget.
+  void Run(std::span<const NamedView> inputs, std::vector<Tensor>& outputs,
+           Parallel* parallel = nullptr);
+
+  // The field of output 0 on input 0, for inputs about as large as `input_shapes`, or nullopt when
+  // an output pixel depends on the whole input (or this cannot be told).
+  std::optional<ReceptiveField> FindReceptiveField(std::span<const Shape> input_shapes);
+
+  // Bytes of intermediate buffers that one run with these shapes takes.
+  std::size_t ArenaBytes(std::span<const Shape> input_shapes);
+
+ private:
+  struct Impl;
+  explicit Session(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tessera

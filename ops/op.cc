@@ -1,0 +1,37 @@
+#include "ops/op.h"
+
+namespace tessera {
+
+const TensorInfo& InferContext::Input(std::size_t i) const {
+  Require(HasInput(i), "input ", i, " is missing");
+  return inputs[i];
+}
+
+const Tensor& InferContext::Constant(std::size_t i) const {
+  Require(Input(i).constant != nullptr, "input ", i,
+          " has to be a constant (or computed from shapes alone)");
+  return *inputs[i].constant;
+}
+
+void InferContext::SetOutput(std::size_t i, DType dtype, const Shape& shape) const {
+  Require(i < outputs.size(), "the node has no output ", i);
+  outputs[i].present = true;
+  outputs[i].dtype = dtype;
+  outputs[i].shape = shape;
+}
+
+void InferSameAsInput0(const InferContext& context) {
+  const TensorInfo& in = context.Input(0);
+  context.SetOutput(0, in.dtype, in.shape);
+}
+
+LayoutChoice FollowInput0(const LayoutContext& context) {
+  const Layout layout = context.inputs[0].layout;
+  return {{layout}, {layout}};
+}
+
+std::optional<SpatialField> PointwiseField(const FieldContext&, std::size_t) {
+  return SpatialField{};
+}
+
+}  // namespace tessera

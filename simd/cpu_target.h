@@ -1,0 +1,26 @@
+// Which instruction set the vector kernels run on. Every kernel is compiled for several
+// targets (Highway's foreach_target) and the best one that the CPU has is taken at run time.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tessera {
+
+// Name of the target in use, e.g. "AVX3" (AVX-512), "AVX2", "SSE4", "EMU128" (scalar code).
+std::string CpuTargetName();
+
+// Names that ForceCpuTarget accepts on this machine, best first.
+std::vector<std::string> AvailableCpuTargets();
+
+// Makes every later kernel call use `name` (case-insensitive; "avx512" and "scalar" are
+// understood too). Returns false, changing nothing, if this CPU or build lacks it. Call before
+// any model is loaded: packed weights depend on the vector width. The environment variable
+// TESSERA_TARGET does the same at start-up.
+bool ForceCpuTarget(std::string_view name);
+
+// Floats in one vector of the target in use: the channel block of the NCHWc layout.
+int FloatLanes();
+
+}  // namespace tessera
