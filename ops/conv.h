@@ -1,0 +1,61 @@
+// Convolution: parameters that all of its kernels share, and the kernels.
+// https://onnx.ai/onnx/operators/onnx__Conv.html
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "ops/epilogue.h"
+#include "ops/op.h"
+
+namespace tessera {
+
+// A 2-D convolution on X [N, C, H, W] with W [M, C / group, KH, KW]. (1-D ones are seen as 2-D
+// with height 1.)
+struct ConvParams {
+  std::int64_t batch, in_channels, in_height, in_width;
+  std::int64_t out_channels, out_height, out_width;
+  std::int64_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w;
+  std::int64_t pad_top, pad_left, pad_bottom, pad_right;
+  std::int64_t groups;
+  Epilogue epilogue;
+
+  double Flops() const {
+    return 2.0 * static_cast<double>(batch * out_channels * out_height * out_width) *
+           static_cast<double>(in_channels / groups * kernel_h * kernel_w);
+  }
+};
+
+// By the rules of the model's opset (auto_pad, defaults). Throws Error for invalid combinations.
+ConvParams ReadConvParams(const OpNode& node, const Shape& x, const Shape& w);
+
+// Constant operands of a convolution, as float32 row-major; null where absent.
+struct ConvConstants {
+  std::shared_ptr<const Tensor> weights;  // [M, C / group, KH, KW]
+  std::shared_ptr<const Tensor> bias;     // [M]
+  std::shared_ptr<const Tensor> slope;    // M or 1 elements
+};
+
+// Kernels. Inputs at run time are those of FusedConv (see epilogue.h).
+
+// Plain loops in double precision, row-major, every parameter; operands need not be constant.
+std::unique_ptr<Kernel> MakeReferenceConv(const ConvParams& params);
+
+// 3x3, stride 1, dilation 1, one group, pads 0 or 1, NCHWc in and out: Winograd F(6x6,3x3) or
+// F(4x4,3x3), whichever is faster for the shape. Null where it does not apply or a direct kernel
+// is faster.
+std::unique_ptr<Kernel> MakeWinogradConv(const ConvParams& params, const ConvConstants& constants,
+                                         PackCache& packs);
+
+// Any kernel size, stride, dilation and pads, one group: implicit GEMM. Input NCHWc, or row-major
+// for few channels (first layers); output NCHWc or row-major (last layers).
+std::unique_ptr<Kernel> MakeDirectConv(const ConvParams& params, const ConvConstants& constants,
+                                       Layout input_layout, Layout output_layout,
+                                       PackCache& packs);
+
+// groups == in_channels == out_channels, NCHWc in and out.
+std::unique_ptr<Kernel> MakeDepthwiseConv(const ConvParams& params, const ConvConstants& constants,
+                                          PackCache& packs);
+
+}  // namespace tessera

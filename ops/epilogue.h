@@ -1,0 +1,46 @@
+// What a convolution does to its sums before it stores them.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/op.h"
+
+namespace tessera {
+
+enum class Activation : std::uint8_t {
+  kNone,
+  kRelu,
+  kLeakyRelu,    // x < 0 ? alpha * x : x
+  kPRelu,        // x < 0 ? slope[channel] * x : x
+  kClip,         // min(max(x, alpha), beta)
+  kSigmoid,      // 1 / (1 + exp(-x))
+  kSilu,         // x * sigmoid(x)
+  kHardSigmoid,  // clip(alpha * x + beta, 0, 1)
+  kHardSwish,    // x * clip(x / 6 + 0.5, 0, 1)
+};
+
+enum class Combine : std::uint8_t {
+  kNone,
+  kAdd,   // activation(x) * scale + addend            (residual connections; RRDB: scale 0.2)
+  kGate,  // (x + addend) * (sigmoid(x) - 0.5)         (SPAN's parameter-free attention)
+};
+
+// y = combine(activation(sum + bias), addend). The operator FusedConv carries it as
+//   inputs:     X, W, B (optional), slope (kPRelu), addend (kAdd and kGate; shape of the output)
+//   attributes: those of Conv, "activation" (name of the enumerator without k), "alpha", "beta",
+//               "combine", "scale"
+struct Epilogue {
+  Activation activation = Activation::kNone;
+  float alpha = 0, beta = 0;
+  Combine combine = Combine::kNone;
+  float scale = 1;
+};
+
+inline constexpr std::size_t kConvBias = 2, kConvSlope = 3, kConvAddend = 4;
+
+// Reads the attributes; a plain Conv gives an empty epilogue.
+Epilogue ReadEpilogue(const OpNode& node);
+// Writes them.
+void WriteEpilogue(const Epilogue& epilogue, Attributes& attributes);
+
+}  // namespace tessera
