@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "hwy/highway.h"
+#include "ops/epilogue-inl.h"
 #include "ops/winograd.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -149,10 +150,10 @@ HWY_INLINE void TransformInputTile(const float* HWY_RESTRICT in, std::ptrdiff_t 
 }
 
 // `addend`, where the epilogue has one, has the row stride of `out`.
-template <int kM>
-HWY_INLINE void TransformOutputTile(const float* HWY_RESTRICT m, std::ptrdiff_t m_stride,
-                                    const WinogradData& data, std::ptrdiff_t channel,
-                                    const float* addend, float* out, std::ptrdiff_t row_stride) {
+template <int kM, class Finisher>
+HWY_NOINLINE void TransformOutputTile(const float* HWY_RESTRICT m, std::ptrdiff_t m_stride, VF bias,
+                                      VF slope, const Finisher& finish, const float* addend,
+                                      float* out, std::ptrdiff_t row_stride) {
   constexpr int kN = kM + 2;
   const F32 d;
   HWY_ALIGN float half_done[kM * kN * kLanes];
@@ -164,20 +165,15 @@ HWY_INLINE void TransformOutputTile(const float* HWY_RESTRICT m, std::ptrdiff_t 
       hn::Store(y[i], d, half_done + (i * kN + col) * kLanes);
     }
   }
-  const VF bias = hn::LoadU(d, data.bias + channel);
-  const VF slope = hn::LoadU(d, data.slope + channel);
   for (int row = 0; row < kM; ++row) {
     HWY_UNROLL(8) for (int i = 0; i < kN; ++i) {
       x[i] = hn::Load(d, half_done + (row * kN + i) * kLanes);
     }
     TransformOutput<kM>(x, y);
     HWY_UNROLL(8) for (int i = 0; i < kM; ++i) {
-      const VF sum = hn::Add(y[i], bias);
-      VF r = hn::IfThenElse(hn::Lt(sum, hn::Zero(d)), hn::Mul(sum, slope), sum);
-      if (addend)
-        r = hn::MulAdd(r, hn::Set(d, data.epilogue.scale),
-                       hn::LoadU(d, addend + row * row_stride + i * kLanes));
-      hn::StoreU(r, d, out + row * row_stride + i * kLanes);
+      const std::ptrdiff_t pixel = row * row_stride + i * kLanes;
+      hn::StoreU(finish(d, hn::Add(y[i], bias), slope, addend ? addend + pixel : nullptr), d,
+                 out + pixel);
     }
   }
 }
@@ -325,9 +321,11 @@ void TransformInputBlock(const WinogradPlan& plan, const float* input, std::int6
   }
 }
 
-template <int kM>
-void TransformOutputBlock(const WinogradPlan& plan, const WinogradData& data, std::int64_t first,
-                          std::int64_t tiles, const float* m) {
+template <int kM, class Finisher>
+void TransformOutputBlock(const WinogradPlan& plan, const WinogradData& data,
+                          const Finisher& finish, std::int64_t first, std::int64_t tiles,
+                          const float* m) {
+  const F32 d;
   const BlockedLayout& out = plan.out;
   for (std::int64_t t = 0; t < tiles; ++t) {
     const TilePlace place = FindTile(plan, first + t);
@@ -336,11 +334,13 @@ void TransformOutputBlock(const WinogradPlan& plan, const WinogradData& data, st
     const bool whole = rows == kM && cols == kM;
     for (std::int64_t block = 0; block < out.blocks; ++block) {
       const float* const source = m + (block * tiles + t) * kLanes;
+      const VF bias = hn::Load(d, data.bias + block * kLanes);
+      const VF slope = hn::Load(d, data.slope + block * kLanes);
       const std::ptrdiff_t offset = place.image * out.image_stride + block * out.plane_stride +
                                     place.row * out.row_stride + place.col * kLanes;
       const float* const addend = data.addend ? data.addend + offset : nullptr;
       if (whole) {
-        TransformOutputTile<kM>(source, plan.m_stride, data, block * kLanes, addend,
+        TransformOutputTile<kM>(source, plan.m_stride, bias, slope, finish, addend,
                                 data.output + offset, out.row_stride);
         continue;
       }
@@ -350,7 +350,7 @@ void TransformOutputBlock(const WinogradPlan& plan, const WinogradData& data, st
         std::fill(std::begin(partial), std::end(partial), 0.0f);
         CopyPixels(addend, out.row_stride, partial, kRowStride, rows, cols);
       }
-      TransformOutputTile<kM>(source, plan.m_stride, data, block * kLanes,
+      TransformOutputTile<kM>(source, plan.m_stride, bias, slope, finish,
                               addend ? partial : nullptr, partial, kRowStride);
       CopyPixels(partial, kRowStride, data.output + offset, out.row_stride, rows, cols);
     }
@@ -365,7 +365,9 @@ void RunBlock(const WinogradPlan& plan, const WinogradData& data, std::int64_t f
   float* const m = scratch + plan.NumPositions() * plan.v_stride;
   TransformInputBlock<kM>(plan, data.input, first, tiles, v);
   MultiplyBlock(plan, data.weights, v, m, tiles);
-  TransformOutputBlock<kM>(plan, data, first, tiles, m);
+  WithFinisher(data.epilogue, [&](const auto& finish) HWY_ATTR {
+    TransformOutputBlock<kM>(plan, data, finish, first, tiles, m);
+  });
 }
 
 }  // namespace tessera::HWY_NAMESPACE

@@ -116,13 +116,6 @@ AlignedBuffer PackWeights(const Tensor& weights, const WinogradPlan& plan) {
   return packed;
 }
 
-// `values` for every channel of the layout (one value stands for all), zero beyond.
-std::vector<float> PadChannels(const BlockedLayout& layout, std::vector<float> values) {
-  if (values.size() == 1) values.assign(static_cast<std::size_t>(layout.channels), values[0]);
-  values.resize(static_cast<std::size_t>(layout.blocks * layout.lanes));
-  return values;
-}
-
 WinogradPlan MakePlan(const ConvParams& p) {
   const int m = p.out_height > 4 || p.out_width > 4 ? 6 : 4;
   WinogradPlan plan{
@@ -160,22 +153,15 @@ WinogradPlan MakePlan(const ConvParams& p) {
 class WinogradConv final : public Kernel {
  public:
   WinogradConv(const ConvParams& params, const ConvConstants& constants, PackCache& packs)
-      : params_(params), plan_(MakePlan(params)) {
-    const BlockedLayout& out = plan_.out;
-    bias_ = PadChannels(
-        out, constants.bias ? ToFloats(constants.bias->view()) : std::vector<float>(1, 0.0f));
-    const Epilogue& epilogue = params.epilogue;
-    if (epilogue.activation == Activation::kPRelu) {
-      slope_ = PadChannels(out, ToFloats(constants.slope->view()));
-    } else {
-      slope_ = PadChannels(out, {epilogue.activation == Activation::kLeakyRelu ? epilogue.alpha
-                                 : epilogue.activation == Activation::kRelu    ? 0.0f
-                                                                               : 1.0f});
-    }
-    weights_ = packs.Get<AlignedBuffer>(constants.weights, StrCat(name(), " ", out.lanes), [&] {
-      return plan_.m == 6 ? PackWeights<6>(*constants.weights, plan_)
-                          : PackWeights<4>(*constants.weights, plan_);
-    });
+      : params_(params),
+        plan_(MakePlan(params)),
+        operands_(PackEpilogue(params.epilogue, constants.bias.get(), constants.slope.get(),
+                               params.out_channels, plan_.out.blocks * plan_.out.lanes)) {
+    weights_ =
+        packs.Get<AlignedBuffer>(constants.weights, StrCat(name(), " ", plan_.out.lanes), [&] {
+          return plan_.m == 6 ? PackWeights<6>(*constants.weights, plan_)
+                              : PackWeights<4>(*constants.weights, plan_);
+        });
   }
 
   std::string_view name() const override {
@@ -193,8 +179,8 @@ class WinogradConv final : public Kernel {
   void Run(const RunContext& context) const override {
     const WinogradData data{
         .weights = weights_->As<float>(),
-        .bias = bias_.data(),
-        .slope = slope_.data(),
+        .bias = operands_.Bias(),
+        .slope = operands_.Slope(),
         .epilogue = params_.epilogue,
         .input = context.inputs[0].data<float>(),
         .addend = params_.epilogue.combine == Combine::kNone
@@ -218,7 +204,7 @@ class WinogradConv final : public Kernel {
  private:
   ConvParams params_;
   WinogradPlan plan_;
-  std::vector<float> bias_, slope_;
+  EpilogueOperands operands_;
   std::shared_ptr<const AlignedBuffer> weights_;
 };
 

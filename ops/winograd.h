@@ -57,8 +57,8 @@ struct WinogradPlan {
 // One layer's data.
 struct WinogradData {
   const float* weights;  // U as [position][group][input channel][vector of group][lane]
-  const float* bias;     // out.blocks * lanes
-  const float* slope;    // the same; unless the activation is without slopes
+  const float* bias;     // of EpilogueOperands
+  const float* slope;
   Epilogue epilogue;
   const float* input;
   const float* addend;  // null unless the epilogue has one

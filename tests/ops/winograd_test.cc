@@ -178,50 +178,31 @@ std::vector<float> RunWinograd(const Layer& layer, Parallel& parallel) {
   return output.Values();
 }
 
-std::vector<double> RunReference(const Layer& layer) {
-  const ConvParams& p = layer.params;
-  const float* const weights = layer.constants.weights->data<float>();
-  std::vector<double> out;
-  for (std::int64_t n = 0; n < p.batch; ++n) {
-    for (std::int64_t o = 0; o < p.out_channels; ++o) {
-      for (std::int64_t y = 0; y < p.out_height; ++y) {
-        for (std::int64_t x = 0; x < p.out_width; ++x) {
-          double sum = layer.constants.bias->data<float>()[o];
-          for (std::int64_t c = 0; c < p.in_channels; ++c) {
-            const float* const plane =
-                layer.input.data() + (n * p.in_channels + c) * p.in_height * p.in_width;
-            for (std::int64_t i = 0; i < 9; ++i) {
-              const std::int64_t iy = y - p.pad_top + i / 3, ix = x - p.pad_left + i % 3;
-              if (iy < 0 || ix < 0 || iy >= p.in_height || ix >= p.in_width) continue;
-              sum += double{weights[(o * p.in_channels + c) * 9 + i]} * plane[iy * p.in_width + ix];
-            }
-          }
-          const double slope = layer.constants.slope->data<float>()[o];
-          const Epilogue& e = p.epilogue;
-          if (sum < 0 && e.activation == Activation::kRelu) sum = 0;
-          if (sum < 0 && e.activation == Activation::kLeakyRelu) sum *= e.alpha;
-          if (sum < 0 && e.activation == Activation::kPRelu) sum *= slope;
-          if (e.combine == Combine::kAdd) sum = sum * e.scale + layer.addend[out.size()];
-          out.push_back(sum);
-        }
-      }
-    }
-  }
-  return out;
+std::vector<float> RunReference(const Layer& layer) {
+  const Tensor input = Tensor::FromVector(layer.InputShape(), layer.input);
+  const Tensor addend = Tensor::FromVector(layer.OutputShape(), layer.addend);
+  const Tensor output(DType::kFloat32, layer.OutputShape());
+  const TensorView inputs[] = {input.view(), layer.constants.weights->view(),
+                               layer.constants.bias->view(), layer.constants.slope->view(),
+                               addend.view()};
+  const TensorView outputs[] = {output.view()};
+  SerialParallel serial;
+  MakeReferenceConv(layer.params)->Run({inputs, outputs, serial, nullptr, 0});
+  return {output.data<float>(), output.data<float>() + output.size()};
 }
 
-double LargestDifference(const std::vector<float>& got, const std::vector<double>& wanted) {
+float LargestDifference(const std::vector<float>& got, const std::vector<float>& wanted) {
   EXPECT_EQ(got.size(), wanted.size());
-  double largest = 0;
+  float largest = 0;
   for (std::size_t i = 0; i < wanted.size() && i < got.size(); ++i) {
-    const double difference = std::abs(got[i] - wanted[i]);
+    const float difference = std::abs(got[i] - wanted[i]);
     if (!(difference <= largest)) largest = difference;  // NaN stays
   }
   return largest;
 }
 
 // Values are about N(0, 1): some units of 2^-24 for the direct form, ten times that for F(6x6).
-constexpr double kTolerance = 6e-5;
+constexpr float kTolerance = 6e-5f;
 
 class WinogradConvTest : public testing::TestWithParam<std::string> {
  protected:
