@@ -62,8 +62,7 @@ class Session {
   static std::shared_ptr<Session> Load(const std::filesystem::path& path,
                                        const SessionOptions& options = {});
   // The same from a model in memory; `name` stands for the file in messages.
-  static std::shared_ptr<Session> LoadFromMemory(std::span<const std::byte> model,
-                                                 std::string name,
+  static std::shared_ptr<Session> LoadFromMemory(std::span<const std::byte> model, std::string name,
                                                  const SessionOptions& options = {});
   ~Session();
 

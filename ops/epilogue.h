@@ -1,9 +1,11 @@
 // What a convolution does to its sums before it stores them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "ops/op.h"
+#include "simd/aligned_buffer.h"
 
 namespace tessera {
 
@@ -38,9 +40,26 @@ struct Epilogue {
 
 inline constexpr std::size_t kConvBias = 2, kConvSlope = 3, kConvAddend = 4;
 
-// Reads the attributes; a plain Conv gives an empty epilogue.
+// Reads the attributes; a plain Conv gives an empty epilogue. Throws Error for unknown names.
 Epilogue ReadEpilogue(const OpNode& node);
 // Writes them.
 void WriteEpilogue(const Epilogue& epilogue, Attributes& attributes);
+
+// The epilogue itself, in double precision: the output for x = sum + bias. `slope` is the
+// channel's (kPRelu only), `addend` the element's (kAdd and kGate only).
+double ApplyEpilogue(const Epilogue& epilogue, double x, double slope, double addend);
+
+// Per-channel operands of a vector kernel (ops/epilogue-inl.h), padded with zeros to whole blocks.
+struct EpilogueOperands {
+  AlignedBuffer bias;   // 0 without a bias
+  AlignedBuffer slope;  // factor of negative values: kPRelu's slope, kLeakyRelu's alpha, 0 for
+                        // kRelu, 1 for all others
+
+  const float* Bias() const { return bias.As<float>(); }
+  const float* Slope() const { return slope.As<float>(); }
+};
+// `bias` [channels] and `slope` [channels] or [1] are float32, or null.
+EpilogueOperands PackEpilogue(const Epilogue& epilogue, const Tensor* bias, const Tensor* slope,
+                              std::int64_t channels, std::int64_t padded_channels);
 
 }  // namespace tessera

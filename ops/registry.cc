@@ -6,11 +6,15 @@
 
 namespace tessera {
 
+extern const OpDef kConvOp;
+extern const OpDef kFusedConvOp;
 extern const OpDef kIdentityOp;
 
 namespace {
 
 const OpDef* const kOps[] = {
+    &kConvOp,
+    &kFusedConvOp,
     &kIdentityOp,
 };
 

@@ -8,7 +8,8 @@
 
 namespace tessera {
 
-// Name of the target in use, e.g. "AVX3" (AVX-512), "AVX2", "SSE4", "EMU128" (scalar code).
+// Name of the target in use, e.g. "AVX3" (AVX-512), "AVX2", "SSE4", "EMU128" or, built by
+// GCC 12, "SCALAR" (plain code; one lane).
 std::string CpuTargetName();
 
 // Names that ForceCpuTarget accepts on this machine, best first.

@@ -1,0 +1,187 @@
+// Conv and FusedConv: parameters, shapes, layouts, and the choice of the kernel.
+// https://onnx.ai/onnx/operators/onnx__Conv.html
+#include "ops/conv.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace tessera {
+namespace {
+
+// Keeps products of two attributes, and of one with a size, far from overflow.
+constexpr std::int64_t kMaxAttribute = std::int64_t{1} << 30;
+
+// One spatial axis of a convolution.
+struct ConvAxis {
+  std::int64_t in, kernel, stride, dilation, pad_begin, pad_end, out;
+};
+
+std::vector<std::int64_t> AxisInts(const OpNode& node, const char* name, int count,
+                                   std::int64_t fallback, std::int64_t lowest) {
+  std::vector<std::int64_t> values = node.attributes.Ints(name);
+  if (values.empty()) values.assign(static_cast<std::size_t>(count), fallback);
+  Require(values.size() == static_cast<std::size_t>(count), "attribute '", name, "' has ",
+          values.size(), " values, ", count, " are needed");
+  for (const std::int64_t v : values) {
+    Require(v >= lowest && v <= kMaxAttribute, "attribute '", name, "' has the value ", v);
+  }
+  return values;
+}
+
+// Pads of SAME_UPPER and SAME_LOWER: ceil(in / stride) outputs; an odd pad goes to the end or to
+// the beginning.
+void PadSame(bool upper, ConvAxis& axis) {
+  const std::int64_t out = (axis.in + axis.stride - 1) / axis.stride;
+  const std::int64_t extent = (axis.kernel - 1) * axis.dilation + 1;
+  const std::int64_t total = std::max<std::int64_t>(0, (out - 1) * axis.stride + extent - axis.in);
+  axis.pad_begin = upper ? total / 2 : total - total / 2;
+  axis.pad_end = total - axis.pad_begin;
+}
+
+std::vector<ConvAxis> ReadAxes(const OpNode& node, const Shape& x, const Shape& w) {
+  const int axes = x.rank() - 2;
+  std::vector<std::int64_t> kernel;
+  for (int i = 0; i < axes; ++i) kernel.push_back(w[i + 2]);
+  const std::vector<std::int64_t> declared = node.attributes.Ints("kernel_shape", kernel);
+  Require(declared == kernel, "kernel_shape differs from the weights' shape ", w);
+
+  const std::vector<std::int64_t> strides = AxisInts(node, "strides", axes, 1, 1);
+  const std::vector<std::int64_t> dilations = AxisInts(node, "dilations", axes, 1, 1);
+  const std::vector<std::int64_t> pads = AxisInts(node, "pads", 2 * axes, 0, 0);
+  const std::string auto_pad = node.attributes.String("auto_pad", "NOTSET");
+  const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
+  Require(same || auto_pad == "NOTSET" || auto_pad == "VALID", "unknown auto_pad '", auto_pad, "'");
+  Require(auto_pad == "NOTSET" ||
+              std::all_of(pads.begin(), pads.end(), [](std::int64_t p) { return p == 0; }),
+          "pads together with auto_pad ", auto_pad);
+
+  std::vector<ConvAxis> result;
+  for (int i = 0; i < axes; ++i) {
+    const auto u = static_cast<std::size_t>(i);
+    ConvAxis axis{x[i + 2],   kernel[u],
+                  strides[u], dilations[u],
+                  pads[u],    pads[u + static_cast<std::size_t>(axes)],
+                  0};
+    Require(axis.kernel >= 1 && axis.kernel <= kMaxAttribute, "weights of shape ", w);
+    if (same) PadSame(auto_pad == "SAME_UPPER", axis);
+    const std::int64_t padded = axis.in + axis.pad_begin + axis.pad_end;
+    const std::int64_t extent = (axis.kernel - 1) * axis.dilation + 1;
+    Require(padded >= extent, "a kernel that spans ", extent, " does not fit into ", padded,
+            " (with pads), X ", x, ", W ", w);
+    axis.out = (padded - extent) / axis.stride + 1;
+    result.push_back(axis);
+  }
+  return result;
+}
+
+// The shape of the output, of the rank of X.
+Shape OutputShape(const ConvParams& p, int rank) {
+  if (rank == 3) return {p.batch, p.out_channels, p.out_width};
+  return {p.batch, p.out_channels, p.out_height, p.out_width};
+}
+
+bool IsFloat(DType type) {
+  return type == DType::kFloat32 || type == DType::kFloat16 || type == DType::kFloat64;
+}
+
+void InferConv(const InferContext& context) {
+  const TensorInfo& x = context.Input(0);
+  const TensorInfo& w = context.Input(1);
+  Require(IsFloat(x.dtype), "X of type ", x.dtype, " is not supported");
+  // Weights in float16 may stand for float32: they are stored so, and computed alike.
+  Require(w.dtype == x.dtype || w.dtype == DType::kFloat16, "X is ", x.dtype, ", W is ", w.dtype);
+  const ConvParams p = ReadConvParams(context.node, x.shape, w.shape);
+  const Shape out = OutputShape(p, x.shape.rank());
+
+  if (context.HasInput(kConvBias)) {
+    const Shape& bias = context.Input(kConvBias).shape;
+    Require(bias == Shape{p.out_channels}, "bias of shape ", bias, " for ", p.out_channels,
+            " output channels");
+  }
+  if (p.epilogue.activation == Activation::kPRelu) {
+    const Shape& slope = context.Input(kConvSlope).shape;
+    Require(slope.NumElements() == 1 || slope.NumElements() == p.out_channels, "slope of shape ",
+            slope, " for ", p.out_channels, " output channels");
+  }
+  if (p.epilogue.combine != Combine::kNone) {
+    const Shape& addend = context.Input(kConvAddend).shape;
+    Require(addend == out, "addend of shape ", addend, " for an output of shape ", out);
+  }
+  context.SetOutput(0, x.dtype, out);
+}
+
+std::unique_ptr<Kernel> PrepareConv(const PrepareContext& context) {
+  const ConvParams params =
+      ReadConvParams(context.node, context.inputs[0].shape, context.inputs[1].shape);
+  return MakeReferenceConv(params);
+}
+
+std::optional<SpatialField> ConvField(const FieldContext& context, std::size_t i) {
+  if (i == kConvAddend) return SpatialField{};
+  if (i != 0 || context.inputs[0].shape.rank() != 4) return std::nullopt;
+  const ConvParams p =
+      ReadConvParams(context.node, context.inputs[0].shape, context.inputs[1].shape);
+  // The pads of SAME depend on the size of the input, unless the stride is 1.
+  const std::string auto_pad = context.node.attributes.String("auto_pad", "NOTSET");
+  if (auto_pad.starts_with("SAME") && (p.stride_h != 1 || p.stride_w != 1)) return std::nullopt;
+  const auto axis = [](std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
+                       std::int64_t pad) {
+    return AxisField{1, stride, static_cast<double>(-pad),
+                     static_cast<double>((kernel - 1) * dilation - pad)};
+  };
+  return SpatialField{axis(p.kernel_h, p.stride_h, p.dilation_h, p.pad_top),
+                      axis(p.kernel_w, p.stride_w, p.dilation_w, p.pad_left)};
+}
+
+}  // namespace
+
+ConvParams ReadConvParams(const OpNode& node, const Shape& x, const Shape& w) {
+  Require(x.rank() == 3 || x.rank() == 4, "convolutions over ", x.rank() - 2,
+          " spatial axes are not supported (X ", x, ")");
+  Require(w.rank() == x.rank(), "X ", x, " and W ", w, " differ in rank");
+  const std::int64_t groups = node.attributes.Int("group", 1);
+  Require(groups >= 1 && w[0] >= 1 && x[1] >= 1 && w[0] % groups == 0 && x[1] % groups == 0 &&
+              w[1] == x[1] / groups,
+          "X ", x, " and W ", w, " do not fit together in ", groups, " group",
+          groups == 1 ? "" : "s");
+  const std::vector<ConvAxis> axes = ReadAxes(node, x, w);
+  const ConvAxis row{1, 1, 1, 1, 0, 0, 1};  // of a 1-D convolution
+  const ConvAxis& h = axes.size() == 1 ? row : axes[0];
+  const ConvAxis& v = axes.back();
+  return {.batch = x[0],
+          .in_channels = x[1],
+          .in_height = h.in,
+          .in_width = v.in,
+          .out_channels = w[0],
+          .out_height = h.out,
+          .out_width = v.out,
+          .kernel_h = h.kernel,
+          .kernel_w = v.kernel,
+          .stride_h = h.stride,
+          .stride_w = v.stride,
+          .dilation_h = h.dilation,
+          .dilation_w = v.dilation,
+          .pad_top = h.pad_begin,
+          .pad_left = v.pad_begin,
+          .pad_bottom = h.pad_end,
+          .pad_right = v.pad_end,
+          .groups = groups,
+          .epilogue = ReadEpilogue(node)};
+}
+
+extern const OpDef kConvOp, kFusedConvOp;
+const OpDef kConvOp = {.type = "Conv",
+                       .min_inputs = 2,
+                       .max_inputs = 3,
+                       .infer = InferConv,
+                       .prepare = PrepareConv,
+                       .field = ConvField};
+const OpDef kFusedConvOp = {.type = "FusedConv",
+                            .min_inputs = 2,
+                            .max_inputs = 5,
+                            .infer = InferConv,
+                            .prepare = PrepareConv,
+                            .field = ConvField};
+
+}  // namespace tessera
