@@ -38,12 +38,17 @@ std::unique_ptr<ImageReader> OpenImage(const std::filesystem::path& path) {
   return OpenWithOpenCv(std::move(file));
 }
 
+Picture ReadAll(ImageReader& reader) {
+  Picture picture(reader.format());
+  for (std::int64_t y = 0; y < picture.height(); ++y) reader.ReadRow(picture.Row(y));
+  reader.Finish();
+  return picture;
+}
+
 PictureFile ReadPicture(const std::filesystem::path& path) {
   return NamingFile(path, [&] {
     const std::unique_ptr<ImageReader> reader = OpenImage(path);
-    Picture picture(reader->format());
-    for (std::int64_t y = 0; y < picture.height(); ++y) reader->ReadRow(picture.Row(y));
-    reader->Finish();
+    Picture picture = ReadAll(*reader);
     return PictureFile{std::move(picture), reader->warnings()};
   });
 }

@@ -37,6 +37,9 @@ class ImageReader {
 // nothing of the claimed size is allocated before that is known.
 std::unique_ptr<ImageReader> OpenImage(const std::filesystem::path& path);
 
+// Reads all rows and what follows them.
+Picture ReadAll(ImageReader& reader);
+
 struct PictureFile {
   Picture picture;
   std::vector<std::string> warnings;
