@@ -251,9 +251,11 @@ class Importer {
   void ReadInputs(const onnx::GraphProto& g) {
     for (const auto& proto : g.input()) {
       // Before IR 4 every initializer is listed as an input too.
-      if (by_name_.contains(proto.name())) continue;
+      const auto known = by_name_.find(proto.name());
+      if (known != by_name_.end() && graph_.Constant(known->second) != nullptr) continue;
       const std::string what = StrCat(file_, ": input '", proto.name(), "'");
       Require(!proto.name().empty(), what, " has no name");
+      Require(known == by_name_.end(), what, " is there twice");
       graph_.input_decls.push_back(ReadDecl(proto, what));
       const ValueId id = graph_.AddValue(proto.name());
       by_name_[proto.name()] = id;

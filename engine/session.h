@@ -30,6 +30,9 @@ struct SessionOptions {
   int max_plans = 8;
 };
 
+// Names of all passes that can be disabled.
+std::vector<std::string> PassNames();
+
 // An input or output as the model declares it. -1 stands for a dimension that is named or absent.
 struct ValueDecl {
   std::string name;

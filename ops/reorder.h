@@ -1,4 +1,4 @@
-// Between row-major NCHW and the blocked layout.
+// Between the memory layouts of a tensor.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,8 @@
 
 namespace tessera {
 
-// A kernel that copies a float32 tensor of this shape from one layout to the other.
+// Copies input 0 to output 0, both float32 of shape `nchw` (rank 4), in the layouts `from` and
+// `to`, which differ. Channels that pad the last block become zero.
 std::unique_ptr<Kernel> MakeReorder(const Shape& nchw, Layout from, Layout to);
 
 }  // namespace tessera

@@ -1,0 +1,376 @@
+// Vector half of the Winograd convolution (see winograd.h). Included once per target.
+#if defined(TESSERA_OPS_WINOGRAD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TESSERA_OPS_WINOGRAD_INL_H_
+#undef TESSERA_OPS_WINOGRAD_INL_H_
+#else
+#define TESSERA_OPS_WINOGRAD_INL_H_
+#endif
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "hwy/highway.h"
+#include "ops/epilogue-inl.h"
+#include "ops/winograd.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tessera::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using F32 = hn::ScalableTag<float>;
+using VF = hn::Vec<F32>;
+inline constexpr int kLanes = static_cast<int>(hn::MaxLanes(F32()));
+
+// ---------------------------------------------------------------------------------------------
+// Transforms of one column or row, for kLanes channels at a time.
+//
+// With z = x^2 and the points p_i, the rows of B^T are the coefficients of
+//   prod_j (z - p_j^2)                                    for the point 0,
+//   x (x +- p_i) prod_{j != i} (z - p_j^2)                for the points +-p_i,
+//   x prod_j (z - p_j^2)                                  for infinity,
+// so that even and odd elements are combined apart and shared by +p and -p. Column k of A holds
+// the k-th powers of the points.
+
+template <int kM>
+struct TransformConstants {
+  static constexpr int kPairs = kM / 2;
+  float point[kPairs];
+  float power[kPairs][kM];
+  // Coefficients, lowest first, of the products above; the highest is 1 and left out.
+  float all[kPairs];
+  float others[kPairs][kPairs - 1];
+};
+
+template <int kM>
+constexpr TransformConstants<kM> MakeTransformConstants() {
+  constexpr int kPairs = kM / 2;
+  const auto& points = kWinogradPoints<kM>;
+  const auto product = [&](int skipped) {
+    std::array<double, kPairs + 1> c{1.0};
+    for (int j = 0, degree = 0; j < kPairs; ++j) {
+      if (j == skipped) continue;
+      ++degree;
+      for (int k = degree; k >= 0; --k) {
+        c[k] = (k > 0 ? c[k - 1] : 0.0) - points[j] * points[j] * (k < degree ? c[k] : 0.0);
+      }
+    }
+    return c;
+  };
+  TransformConstants<kM> out{};
+  for (int k = 0; k < kPairs; ++k) out.all[k] = static_cast<float>(product(-1)[k]);
+  for (int i = 0; i < kPairs; ++i) {
+    out.point[i] = static_cast<float>(points[i]);
+    double power = 1;
+    for (int k = 0; k < kM; ++k, power *= points[i]) out.power[i][k] = static_cast<float>(power);
+    for (int k = 0; k + 1 < kPairs; ++k) out.others[i][k] = static_cast<float>(product(i)[k]);
+  }
+  return out;
+}
+
+template <int kM>
+inline constexpr TransformConstants<kM> kTransform = MakeTransformConstants<kM>();
+
+// y = B^T x.
+template <int kM>
+HWY_INLINE void TransformInput(const VF (&x)[kM + 2], VF (&y)[kM + 2]) {
+  constexpr const auto& c = kTransform<kM>;
+  constexpr int kPairs = kM / 2;
+  const F32 d;
+  VF zero = x[kM], infinity = x[kM + 1];
+  HWY_UNROLL(8) for (int k = kPairs - 1; k >= 0; --k) {
+    zero = hn::MulAdd(hn::Set(d, c.all[k]), x[2 * k], zero);
+    infinity = hn::MulAdd(hn::Set(d, c.all[k]), x[2 * k + 1], infinity);
+  }
+  y[0] = zero;
+  y[kM + 1] = infinity;
+  HWY_UNROLL(8) for (int i = 0; i < kPairs; ++i) {
+    VF even = x[kM], odd = x[kM - 1];
+    HWY_UNROLL(8) for (int k = kPairs - 2; k >= 0; --k) {
+      even = hn::MulAdd(hn::Set(d, c.others[i][k]), x[2 * k + 2], even);
+      odd = hn::MulAdd(hn::Set(d, c.others[i][k]), x[2 * k + 1], odd);
+    }
+    y[1 + 2 * i] = hn::MulAdd(hn::Set(d, c.point[i]), odd, even);
+    y[2 + 2 * i] = hn::NegMulAdd(hn::Set(d, c.point[i]), odd, even);
+  }
+}
+
+// y = A^T x.
+template <int kM>
+HWY_INLINE void TransformOutput(const VF (&x)[kM + 2], VF (&y)[kM]) {
+  constexpr const auto& c = kTransform<kM>;
+  constexpr int kPairs = kM / 2;
+  const F32 d;
+  VF sum[kPairs], difference[kPairs];
+  HWY_UNROLL(8) for (int i = 0; i < kPairs; ++i) {
+    sum[i] = hn::Add(x[1 + 2 * i], x[2 + 2 * i]);
+    difference[i] = hn::Sub(x[1 + 2 * i], x[2 + 2 * i]);
+  }
+  y[0] = x[0];
+  HWY_UNROLL(8) for (int i = 0; i < kPairs; ++i) y[0] = hn::Add(y[0], sum[i]);
+  HWY_UNROLL(8) for (int k = 1; k < kM; ++k) {
+    const auto& terms = k % 2 ? difference : sum;
+    y[k] = k == kM - 1 ? hn::MulAdd(hn::Set(d, c.power[0][k]), terms[0], x[kM + 1])
+                       : hn::Mul(hn::Set(d, c.power[0][k]), terms[0]);
+    HWY_UNROLL(8) for (int i = 1; i < kPairs; ++i) {
+      y[k] = hn::MulAdd(hn::Set(d, c.power[i][k]), terms[i], y[k]);
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Transforms of one tile.
+
+template <int kM>
+HWY_INLINE void TransformInputTile(const float* HWY_RESTRICT in, std::ptrdiff_t row_stride,
+                                   float* HWY_RESTRICT v, std::ptrdiff_t v_stride) {
+  constexpr int kN = kM + 2;
+  const F32 d;
+  HWY_ALIGN float half_done[kN * kN * kLanes];
+  VF x[kN], y[kN];
+  for (int col = 0; col < kN; ++col) {
+    HWY_UNROLL(8) for (int i = 0; i < kN; ++i) {
+      x[i] = hn::LoadU(d, in + i * row_stride + col * kLanes);
+    }
+    TransformInput<kM>(x, y);
+    HWY_UNROLL(8) for (int i = 0; i < kN; ++i) {
+      hn::Store(y[i], d, half_done + (i * kN + col) * kLanes);
+    }
+  }
+  for (int row = 0; row < kN; ++row) {
+    HWY_UNROLL(8) for (int i = 0; i < kN; ++i) {
+      x[i] = hn::Load(d, half_done + (row * kN + i) * kLanes);
+    }
+    TransformInput<kM>(x, y);
+    HWY_UNROLL(8) for (int i = 0; i < kN; ++i) hn::Store(y[i], d, v + (row * kN + i) * v_stride);
+  }
+}
+
+// `addend`, where the epilogue has one, has the row stride of `out`.
+template <int kM, class Finisher>
+HWY_NOINLINE void TransformOutputTile(const float* HWY_RESTRICT m, std::ptrdiff_t m_stride, VF bias,
+                                      VF slope, const Finisher& finish, const float* addend,
+                                      float* out, std::ptrdiff_t row_stride) {
+  constexpr int kN = kM + 2;
+  const F32 d;
+  HWY_ALIGN float half_done[kM * kN * kLanes];
+  VF x[kN], y[kM];
+  for (int col = 0; col < kN; ++col) {
+    HWY_UNROLL(8) for (int i = 0; i < kN; ++i) x[i] = hn::Load(d, m + (i * kN + col) * m_stride);
+    TransformOutput<kM>(x, y);
+    HWY_UNROLL(8) for (int i = 0; i < kM; ++i) {
+      hn::Store(y[i], d, half_done + (i * kN + col) * kLanes);
+    }
+  }
+  for (int row = 0; row < kM; ++row) {
+    HWY_UNROLL(8) for (int i = 0; i < kN; ++i) {
+      x[i] = hn::Load(d, half_done + (row * kN + i) * kLanes);
+    }
+    TransformOutput<kM>(x, y);
+    HWY_UNROLL(8) for (int i = 0; i < kM; ++i) {
+      const std::ptrdiff_t pixel = row * row_stride + i * kLanes;
+      hn::StoreU(finish(d, hn::Add(y[i], bias), slope, addend ? addend + pixel : nullptr), d,
+                 out + pixel);
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Products.
+
+// Tiles by vectors whose sums fit in the registers beside one weight vector each and one
+// broadcast; [vectors - 1].
+#if HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3
+inline constexpr int kMaxTiles[] = {12, 6, 4};  // 16 registers
+#else
+inline constexpr int kMaxTiles[] = {14, 14, 9};  // 32 registers
+#endif
+inline constexpr int kMaxVectors = 3;
+
+// m[vector][tile] = sum over the channels c of v[c / kLanes][tile][c % kLanes] * u[c][vector], for
+// kTiles tiles and kVectors vectors. Vectors of m, and blocks of channels in v, lie `block_stride`
+// floats apart.
+template <int kTiles, int kVectors>
+void Multiply(const float* HWY_RESTRICT v, const float* HWY_RESTRICT u, std::int64_t channels,
+              float* HWY_RESTRICT m, std::ptrdiff_t block_stride) {
+  const F32 d;
+  VF sums[kTiles][kVectors];
+  HWY_UNROLL(16) for (int t = 0; t < kTiles; ++t) {
+    HWY_UNROLL(4) for (int j = 0; j < kVectors; ++j) sums[t][j] = hn::Zero(d);
+  }
+  const auto add_channel = [&](int c) HWY_ATTR {
+    VF weights[kVectors];
+    HWY_UNROLL(4) for (int j = 0; j < kVectors; ++j) weights[j] = hn::Load(d, u + j * kLanes);
+    u += kVectors * kLanes;
+    HWY_UNROLL(16) for (int t = 0; t < kTiles; ++t) {
+      const VF value = hn::Set(d, v[t * kLanes + c]);
+      HWY_UNROLL(4) for (int j = 0; j < kVectors; ++j) {
+        sums[t][j] = hn::MulAdd(value, weights[j], sums[t][j]);
+      }
+    }
+  };
+  for (; channels >= kLanes; channels -= kLanes, v += block_stride) {
+    HWY_UNROLL(4) for (int c = 0; c < kLanes; ++c) add_channel(c);
+  }
+  for (int c = 0; c < channels; ++c) add_channel(c);
+  HWY_UNROLL(16) for (int t = 0; t < kTiles; ++t) {
+    HWY_UNROLL(4) for (int j = 0; j < kVectors; ++j) {
+      hn::Store(sums[t][j], d, m + j * block_stride + t * kLanes);
+    }
+  }
+}
+
+using MultiplyFn = decltype(&Multiply<1, 1>);
+
+// Multiply<t, kVectors> for t = 1 .. kMaxTiles[kVectors - 1].
+template <int kVectors>
+constexpr auto MakeMultiplyTable() {
+  return []<int... kT>(std::integer_sequence<int, kT...>) {
+    return std::array<MultiplyFn, sizeof...(kT)>{&Multiply<kT + 1, kVectors>...};
+  }
+  (std::make_integer_sequence<int, kMaxTiles[kVectors - 1]>());
+}
+
+inline MultiplyFn FindMultiply(int tiles, int vectors) {
+  static constexpr auto kOne = MakeMultiplyTable<1>();
+  static constexpr auto kTwo = MakeMultiplyTable<2>();
+  static constexpr auto kThree = MakeMultiplyTable<3>();
+  const MultiplyFn* const tables[kMaxVectors] = {kOne.data(), kTwo.data(), kThree.data()};
+  return tables[vectors - 1][tiles - 1];
+}
+
+// M = U V for `tiles` tiles.
+inline void MultiplyBlock(const WinogradPlan& plan, const float* weights, const float* v, float* m,
+                          std::int64_t tiles) {
+  const std::int64_t channels = plan.in.channels;
+  const std::ptrdiff_t block_stride = tiles * kLanes;
+  for (std::int64_t position = 0; position < plan.NumPositions(); ++position) {
+    for (const WinogradGroup& group : plan.groups) {
+      float* const m_group = m + group.first_vector * block_stride;
+      const std::int64_t max = kMaxTiles[group.vectors - 1];
+      std::int64_t parts = (tiles + max - 1) / max;
+      for (std::int64_t t = 0, count; t < tiles; t += count, --parts) {
+        count = (tiles - t + parts - 1) / parts;
+        FindMultiply(static_cast<int>(count), group.vectors)(v + t * kLanes, weights, channels,
+                                                             m_group + t * kLanes, block_stride);
+      }
+      weights += channels * group.vectors * kLanes;
+    }
+    v += plan.v_stride;
+    m += plan.m_stride;
+  }
+}
+
+// ---------------------------------------------------------------------------------------------
+// A block of tiles.
+
+struct TilePlace {
+  std::int64_t image, row, col;  // of the first output pixel
+};
+
+inline TilePlace FindTile(const WinogradPlan& plan, std::int64_t tile) {
+  constexpr std::int64_t kBandRows = 2;
+  const std::int64_t per_image = plan.tiles_down * plan.tiles_across;
+  const std::int64_t image = tile / per_image;
+  tile %= per_image;
+  const std::int64_t band = tile / (kBandRows * plan.tiles_across);
+  tile -= band * kBandRows * plan.tiles_across;
+  const std::int64_t rows = std::min(kBandRows, plan.tiles_down - band * kBandRows);
+  return {image, (band * kBandRows + tile % rows) * plan.m, tile / rows * plan.m};
+}
+
+// Copies a rectangle of pixels, of one block of channels.
+inline void CopyPixels(const float* from, std::ptrdiff_t from_stride, float* to,
+                       std::ptrdiff_t to_stride, std::int64_t rows, std::int64_t cols) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    std::copy_n(from + row * from_stride, cols * kLanes, to + row * to_stride);
+  }
+}
+
+template <int kM>
+void TransformInputBlock(const WinogradPlan& plan, const float* input, std::int64_t first,
+                         std::int64_t tiles, float* v) {
+  constexpr int kN = kM + 2;
+  const BlockedLayout& in = plan.in;
+  for (std::int64_t t = 0; t < tiles; ++t) {
+    const TilePlace place = FindTile(plan, first + t);
+    const std::int64_t row = place.row - plan.pad_top, col = place.col - plan.pad_left;
+    const std::int64_t row_begin = std::max<std::int64_t>(row, 0),
+                       row_end = std::min(row + kN, in.height),
+                       col_begin = std::max<std::int64_t>(col, 0),
+                       col_end = std::min(col + kN, in.width);
+    const bool inside = row_end - row_begin == kN && col_end - col_begin == kN;
+    const float* source =
+        input + place.image * in.image_stride + row_begin * in.row_stride + col_begin * kLanes;
+    HWY_ALIGN float bordered[kN * kN * kLanes];
+    if (!inside) std::fill(std::begin(bordered), std::end(bordered), 0.0f);
+    for (std::int64_t block = 0; block < in.blocks; ++block, source += in.plane_stride) {
+      float* const target = v + (block * tiles + t) * kLanes;
+      if (inside) {
+        TransformInputTile<kM>(source, in.row_stride, target, plan.v_stride);
+      } else {
+        CopyPixels(source, in.row_stride,
+                   bordered + ((row_begin - row) * kN + col_begin - col) * kLanes, kN * kLanes,
+                   row_end - row_begin, col_end - col_begin);
+        TransformInputTile<kM>(bordered, kN * kLanes, target, plan.v_stride);
+      }
+    }
+  }
+}
+
+template <int kM, class Finisher>
+void TransformOutputBlock(const WinogradPlan& plan, const WinogradData& data,
+                          const Finisher& finish, std::int64_t first, std::int64_t tiles,
+                          const float* m) {
+  const F32 d;
+  const BlockedLayout& out = plan.out;
+  for (std::int64_t t = 0; t < tiles; ++t) {
+    const TilePlace place = FindTile(plan, first + t);
+    const std::int64_t rows = std::min<std::int64_t>(kM, out.height - place.row),
+                       cols = std::min<std::int64_t>(kM, out.width - place.col);
+    const bool whole = rows == kM && cols == kM;
+    for (std::int64_t block = 0; block < out.blocks; ++block) {
+      const float* const source = m + (block * tiles + t) * kLanes;
+      const VF bias = hn::Load(d, data.bias + block * kLanes);
+      const VF slope = hn::Load(d, data.slope + block * kLanes);
+      const std::ptrdiff_t offset = place.image * out.image_stride + block * out.plane_stride +
+                                    place.row * out.row_stride + place.col * kLanes;
+      const float* const addend = data.addend ? data.addend + offset : nullptr;
+      if (whole) {
+        TransformOutputTile<kM>(source, plan.m_stride, bias, slope, finish, addend,
+                                data.output + offset, out.row_stride);
+        continue;
+      }
+      constexpr int kRowStride = kM * kLanes;
+      HWY_ALIGN float partial[kM * kRowStride];
+      if (addend) {
+        std::fill(std::begin(partial), std::end(partial), 0.0f);
+        CopyPixels(addend, out.row_stride, partial, kRowStride, rows, cols);
+      }
+      TransformOutputTile<kM>(source, plan.m_stride, bias, slope, finish,
+                              addend ? partial : nullptr, partial, kRowStride);
+      CopyPixels(partial, kRowStride, data.output + offset, out.row_stride, rows, cols);
+    }
+  }
+}
+
+// Computes the output tiles [first, first + tiles), tiles <= plan.block_tiles.
+template <int kM>
+void RunBlock(const WinogradPlan& plan, const WinogradData& data, std::int64_t first,
+              std::int64_t tiles, float* scratch) {
+  float* const v = scratch;
+  float* const m = scratch + plan.NumPositions() * plan.v_stride;
+  TransformInputBlock<kM>(plan, data.input, first, tiles, v);
+  MultiplyBlock(plan, data.weights, v, m, tiles);
+  WithFinisher(data.epilogue, [&](const auto& finish) HWY_ATTR {
+    TransformOutputBlock<kM>(plan, data, finish, first, tiles, m);
+  });
+}
+
+}  // namespace tessera::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard
