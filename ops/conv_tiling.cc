@@ -36,9 +36,9 @@ ConvTiling ChooseTiling(const ConvParams& p, InputCopy copy, std::int64_t floats
   if (t.cols < width) t.cols = CeilDiv(t.cols, col_multiple) * col_multiple;
   t.col_tiles = CeilDiv(width, t.cols);
 
-  const std::int64_t other_tasks = t.col_tiles * parallel_parts;
-  const std::int64_t most_rows =
-      std::max(kMinRows, height / std::max<std::int64_t>(1, CeilDiv(kWantedTasks, other_tasks)));
+  // An empty batch has no tasks at all.
+  const std::int64_t other_tasks = std::max<std::int64_t>(1, t.col_tiles * parallel_parts);
+  const std::int64_t most_rows = std::max(kMinRows, height / CeilDiv(kWantedTasks, other_tasks));
   t.rows = 1;
   while (t.rows < std::min(height, most_rows) && floats(t.rows + 1, t.cols) <= kInputFloats) {
     ++t.rows;
