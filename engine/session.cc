@@ -131,6 +131,14 @@ void RunSteps(const Plan& plan, RunState& state, Parallel& parallel) {
 
 }  // namespace
 
+std::vector<std::string> PassNames() {
+  std::vector<std::string> names;
+  for (const Pass& pass : AllPasses()) {
+    if (pass.stage != PassStage::kRequired) names.emplace_back(pass.name);
+  }
+  return names;
+}
+
 struct Session::Impl {
   Graph graph;  // canonical; plans work on copies
   PlanOptions plan_options;

@@ -23,12 +23,15 @@ namespace tessera {
 
 struct SessionOptions {
   // Passes (by name, see PassNames) that must not run; added to $TESSERA_DISABLE (comma-separated).
-  std::vector<std::string> disabled_passes;
+  std::vector<std::string> disabled_passes = {};
   // Plain reference kernels and no passes: slow, for comparison.
   bool reference = false;
   // Plans (one per set of input shapes) that are kept, least recently used out first.
   int max_plans = 8;
 };
+
+// Names of all passes that can be disabled.
+std::vector<std::string> PassNames();
 
 // An input or output as the model declares it. -1 stands for a dimension that is named or absent.
 struct ValueDecl {

@@ -69,10 +69,7 @@ TEST_F(ImportFiles, NamesFileAndReasonWhenThereIsNoModel) {
 
 TEST_F(ImportFiles, EveryTruncationIsAnError) {
   TestModel m;
-  m.Input("x", {1, 1, 4, 4})
-      .Noise("w", {2, 1, 3, 3})
-      .Node("Conv", {"x", "w"}, {"y"})
-      .Output("y");
+  m.Input("x", {1, 1, 4, 4}).Noise("w", {2, 1, 3, 3}).Node("Conv", {"x", "w"}, {"y"}).Output("y");
   const std::string bytes = m.Bytes();
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     const auto path = Write("cut.onnx", bytes.substr(0, size));
@@ -102,8 +99,8 @@ TEST(Import, ListsAllUnsupportedOperatorsAtOnce) {
       .Node("Relu", {"a"}, {"b"})
       .Node("Wobble", {"b"}, {"c"})
       .Output("c");
-  EXPECT_THAT(LoadError(m), AllOf(HasSubstr("Wibble"), HasSubstr("Wibble_a"),
-                                  HasSubstr("Wobble"), testing::Not(HasSubstr("Relu"))));
+  EXPECT_THAT(LoadError(m), AllOf(HasSubstr("Wibble"), HasSubstr("Wibble_a"), HasSubstr("Wobble"),
+                                  testing::Not(HasSubstr("Relu"))));
 }
 
 TEST(Import, FusedOperatorsAndForeignDomainsAreNotAccepted) {
@@ -176,10 +173,10 @@ TEST(Import, TensorsWhoseDataDoesNotFitTheirShapeAreRefused) {
 TEST(Import, TypedDataOfEveryTypeIsRead) {
   using P = onnx::TensorProto;
   const std::pair<int, DType> types[] = {
-      {P::FLOAT, DType::kFloat32},  {P::DOUBLE, DType::kFloat64}, {P::INT8, DType::kInt8},
-      {P::INT16, DType::kInt16},    {P::INT32, DType::kInt32},    {P::INT64, DType::kInt64},
-      {P::UINT8, DType::kUint8},    {P::UINT16, DType::kUint16},  {P::UINT32, DType::kUint32},
-      {P::UINT64, DType::kUint64},  {P::BOOL, DType::kBool},      {P::FLOAT16, DType::kFloat16}};
+      {P::FLOAT, DType::kFloat32}, {P::DOUBLE, DType::kFloat64}, {P::INT8, DType::kInt8},
+      {P::INT16, DType::kInt16},   {P::INT32, DType::kInt32},    {P::INT64, DType::kInt64},
+      {P::UINT8, DType::kUint8},   {P::UINT16, DType::kUint16},  {P::UINT32, DType::kUint32},
+      {P::UINT64, DType::kUint64}, {P::BOOL, DType::kBool},      {P::FLOAT16, DType::kFloat16}};
   for (const auto& [type, dtype] : types) {
     TestModel m;
     auto* t = m.proto.mutable_graph()->add_initializer();
@@ -188,13 +185,24 @@ TEST(Import, TypedDataOfEveryTypeIsRead) {
     t->add_dims(2);
     for (int v : {0, 1}) {
       switch (type) {
-        case P::FLOAT: t->add_float_data(static_cast<float>(v)); break;
-        case P::DOUBLE: t->add_double_data(v); break;
-        case P::INT64: t->add_int64_data(v); break;
+        case P::FLOAT:
+          t->add_float_data(static_cast<float>(v));
+          break;
+        case P::DOUBLE:
+          t->add_double_data(v);
+          break;
+        case P::INT64:
+          t->add_int64_data(v);
+          break;
         case P::UINT32:
-        case P::UINT64: t->add_uint64_data(static_cast<std::uint64_t>(v)); break;
-        case P::FLOAT16: t->add_int32_data(v == 0 ? 0 : 0x3C00); break;
-        default: t->add_int32_data(v);
+        case P::UINT64:
+          t->add_uint64_data(static_cast<std::uint64_t>(v));
+          break;
+        case P::FLOAT16:
+          t->add_int32_data(v == 0 ? 0 : 0x3C00);
+          break;
+        default:
+          t->add_int32_data(v);
       }
     }
     m.Input("x", {2}).Node("Cast", {"w"}, {"c"}, {{"to", std::int64_t{P::FLOAT}}});

@@ -1,7 +1,6 @@
-#include "engine/session.h"
-
 #include <gtest/gtest.h>
 
+#include "engine/session.h"
 #include "tests/engine/test_model.h"
 
 namespace tessera {

@@ -18,8 +18,9 @@ namespace tessera {
 
 class TestModel {
  public:
-  using Attribute = std::pair<std::string, std::variant<std::int64_t, float, std::string,
-                                                        std::vector<std::int64_t>>>;
+  using Attribute =
+      std::pair<std::string,
+                std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>>>;
 
   explicit TestModel(int opset = 13) {
     proto.set_ir_version(8);
