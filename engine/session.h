@@ -23,12 +23,15 @@ namespace tessera {
 
 struct SessionOptions {
   // Passes (by name, see PassNames) that must not run; added to $TESSERA_DISABLE (comma-separated).
-  std::vector<std::string> disabled_passes;
+  std::vector<std::string> disabled_passes = {};
   // Plain reference kernels and no passes: slow, for comparison.
   bool reference = false;
   // Plans (one per set of input shapes) that are kept, least recently used out first.
   int max_plans = 8;
 };
+
+// Names of all passes that can be disabled.
+std::vector<std::string> PassNames();
 
 // An input or output as the model declares it. -1 stands for a dimension that is named or absent.
 struct ValueDecl {
@@ -62,8 +65,7 @@ class Session {
   static std::shared_ptr<Session> Load(const std::filesystem::path& path,
                                        const SessionOptions& options = {});
   // The same from a model in memory; `name` stands for the file in messages.
-  static std::shared_ptr<Session> LoadFromMemory(std::span<const std::byte> model,
-                                                 std::string name,
+  static std::shared_ptr<Session> LoadFromMemory(std::span<const std::byte> model, std::string name,
                                                  const SessionOptions& options = {});
   ~Session();
 

@@ -136,6 +136,9 @@ struct OpDef {
 
   // Output 0 has the bytes of input 0 (row-major) under another shape: nothing is run.
   bool is_view = false;
+
+  // Made by passes only: not accepted from files.
+  bool internal = false;
 };
 
 // The operator of that name, or null. Beside ONNX's own there are fused ones that passes create.

@@ -1,0 +1,200 @@
+// onnx-bench: runs and times a network, and writes its outputs.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "engine/cpu_budget.h"
+#include "engine/session.h"
+#include "ops/error.h"
+
+namespace {
+
+using tessera::DType;
+using tessera::Error;
+using tessera::Require;
+using tessera::Shape;
+using tessera::StrCat;
+using tessera::Tensor;
+
+struct Input {
+  std::string name;
+  Tensor tensor;
+};
+
+double Milliseconds(std::chrono::steady_clock::duration d) {
+  return std::chrono::duration<double, std::milli>(d).count();
+}
+
+// Uniform noise in [0, 1), the same on every machine (xorshift32, seed as in the comparison tool
+// for ONNX Runtime, so that both see the same numbers).
+void FillNoise(Tensor& t) {
+  std::uint32_t s = 0x2545f491;
+  for (float& v : t.values<float>()) {
+    s ^= s << 13;
+    s ^= s >> 17;
+    s ^= s << 5;
+    v = static_cast<float>(s / 4294967296.0);
+  }
+}
+
+// NAME:1x3x64x64[:FILE], FILE being raw little-endian float32, row-major.
+Input ParseInput(const std::string& spec) {
+  const std::size_t shape_end = [&] {
+    // The shape is the last run of digits and 'x' between colons, since names may hold colons.
+    std::size_t colon = spec.find(':');
+    while (colon != std::string::npos) {
+      const std::size_t end = spec.find(':', colon + 1);
+      const std::string part = spec.substr(colon + 1, end - colon - 1);
+      if (!part.empty() && part.find_first_not_of("0123456789x") == std::string::npos) return colon;
+      colon = end;
+    }
+    throw Error(StrCat("--input ", spec, ": want NAME:1x3x64x64[:FILE]"));
+  }();
+  Input input;
+  input.name = spec.substr(0, shape_end);
+  const std::size_t file_colon = spec.find(':', shape_end + 1);
+  Shape shape;
+  std::istringstream dims(spec.substr(shape_end + 1, file_colon - shape_end - 1));
+  for (std::string d; std::getline(dims, d, 'x');) {
+    Require(!d.empty() && d.size() < 10, "--input ", spec, ": want NAME:1x3x64x64[:FILE]");
+    shape.PushBack(std::stoll(d));
+  }
+  input.tensor = Tensor(DType::kFloat32, shape);
+  if (file_colon == std::string::npos) {
+    FillNoise(input.tensor);
+    return input;
+  }
+  const std::string path = spec.substr(file_colon + 1);
+  std::ifstream in(path, std::ios::binary);
+  Require(in.good(), path, ": cannot be opened");
+  const auto bytes = static_cast<std::streamsize>(input.tensor.bytes());
+  in.read(input.tensor.data<char>(), bytes);
+  Require(in.gcount() == bytes && in.peek() == std::ifstream::traits_type::eof(), path,
+          ": does not have the ", bytes, " bytes of ", shape);
+  return input;
+}
+
+// The tensor in the type that the model wants for it.
+Tensor Convert(const Tensor& from, DType to) {
+  if (to == DType::kFloat32 || to == DType::kFloat16) return from.Clone();
+  Tensor out(to, from.shape());
+  const auto fill = [&]<typename T>(T* p) {
+    for (const float v : from.values<float>()) *p++ = static_cast<T>(v);
+  };
+  switch (to) {
+    case DType::kFloat64:
+      fill(out.data<double>());
+      break;
+    case DType::kInt64:
+      fill(out.data<std::int64_t>());
+      break;
+    case DType::kInt32:
+      fill(out.data<std::int32_t>());
+      break;
+    case DType::kInt16:
+      fill(out.data<std::int16_t>());
+      break;
+    case DType::kInt8:
+      fill(out.data<std::int8_t>());
+      break;
+    case DType::kUint8:
+      fill(out.data<std::uint8_t>());
+      break;
+    case DType::kBool:
+      fill(out.data<bool>());
+      break;
+    default:
+      throw Error(StrCat("inputs of type ", to, " are not supported"));
+  }
+  return out;
+}
+
+void Dump(const std::filesystem::path& folder, const std::string& name, const Tensor& t) {
+  std::filesystem::create_directories(folder);
+  std::string file = name;
+  for (char& c : file) {
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '.' && c != '-') c = '_';
+  }
+  const std::filesystem::path path = folder / (file + ".f32");
+  std::ofstream out(path, std::ios::binary);
+  const std::vector<float> values = tessera::ToFloats(t.view());
+  out.write(reinterpret_cast<const char*>(values.data()),
+            static_cast<std::streamsize>(values.size() * sizeof(float)));
+  out.close();
+  Require(!out.fail(), path.string(), ": cannot be written");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Runs and times an ONNX network"};
+  std::string model;
+  std::vector<std::string> input_specs, disabled;
+  int threads = 1, iterations = 1, warmup = 0;
+  std::string dump;
+  bool reference = false;
+  app.add_option("model", model, "ONNX file")->required();
+  app.add_option("--input", input_specs,
+                 "NAME:1x3x64x64[:FILE], FILE holding raw float32; without it seeded noise")
+      ->required();
+  app.add_option("--threads", threads, "threads")->check(CLI::Range(1, 1024));
+  app.add_option("--iters", iterations, "timed runs")->check(CLI::Range(1, 1000000));
+  app.add_option("--warmup", warmup, "runs before that")->check(CLI::Range(0, 1000000));
+  app.add_option("--dump", dump, "folder for the outputs, NAME.f32 each");
+  app.add_option("--disable", disabled, "passes that must not run")->delimiter(',');
+  app.add_flag("--reference", reference, "plain reference kernels, no passes (slow)");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
+
+  try {
+    using Clock = std::chrono::steady_clock;
+    const auto load_start = Clock::now();
+    const auto session =
+        tessera::Session::Load(model, {.disabled_passes = disabled, .reference = reference});
+    const double load_ms = Milliseconds(Clock::now() - load_start);
+
+    std::vector<Input> inputs;
+    std::vector<tessera::NamedView> views;
+    for (const std::string& spec : input_specs) inputs.push_back(ParseInput(spec));
+    for (Input& input : inputs) {
+      for (const tessera::ValueDecl& decl : session->inputs()) {
+        if (decl.name == input.name) input.tensor = Convert(input.tensor, decl.dtype);
+      }
+      views.push_back({input.name, input.tensor.view()});
+    }
+
+    tessera::ThreadTeam team(threads);
+    std::vector<Tensor> outputs;
+    std::vector<double> ms;
+    for (int i = 0; i < warmup + iterations; ++i) {
+      const auto start = Clock::now();
+      session->Run(views, outputs, &team);
+      if (i >= warmup) ms.push_back(Milliseconds(Clock::now() - start));
+    }
+    std::sort(ms.begin(), ms.end());
+    std::printf("tessera %s threads=%d load=%.1fms min=%.2fms p50=%.2fms mean=%.2fms iters=%zu\n",
+                std::filesystem::path(model).filename().c_str(), threads, load_ms, ms.front(),
+                ms[ms.size() / 2],
+                std::accumulate(ms.begin(), ms.end(), 0.0) / static_cast<double>(ms.size()),
+                ms.size());
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const std::string& name = session->outputs()[i].name;
+      std::printf("output %s %s %s\n", name.c_str(), tessera::Name(outputs[i].dtype()),
+                  tessera::ToString(outputs[i].shape()).c_str());
+      if (!dump.empty()) Dump(dump, name, outputs[i]);
+    }
+    return 0;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "onnx-bench: %s\n", e.what());
+    return 2;
+  }
+}

@@ -1,0 +1,93 @@
+#include "engine/graph.h"
+
+#include <algorithm>
+
+namespace tessera {
+
+ValueId Graph::AddValue(std::string name) {
+  values.push_back({std::move(name), {}});
+  return static_cast<ValueId>(values.size()) - 1;
+}
+
+ValueId Graph::AddConstant(std::string name, Tensor tensor) {
+  const ValueId id = AddValue(std::move(name));
+  auto constant = std::make_shared<const Tensor>(std::move(tensor));
+  value(id).info = {true, constant->dtype(), constant->shape(), Layout::kRowMajor, constant};
+  return id;
+}
+
+bool Graph::IsOutput(ValueId id) const {
+  return std::find(outputs.begin(), outputs.end(), id) != outputs.end();
+}
+
+const Tensor* Graph::Constant(ValueId id) const {
+  return id == kNoValue ? nullptr : value(id).info.constant.get();
+}
+
+std::vector<std::vector<int>> Graph::Consumers() const {
+  std::vector<std::vector<int>> consumers(values.size());
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    for (ValueId v : nodes[n].inputs) {
+      if (v != kNoValue) consumers[static_cast<std::size_t>(v)].push_back(static_cast<int>(n));
+    }
+  }
+  return consumers;
+}
+
+std::vector<int> Graph::Producers() const {
+  std::vector<int> producers(values.size(), -1);
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    for (ValueId v : nodes[n].outputs) {
+      if (v != kNoValue) producers[static_cast<std::size_t>(v)] = static_cast<int>(n);
+    }
+  }
+  return producers;
+}
+
+void Graph::ReplaceUses(ValueId from, ValueId to) {
+  for (Node& node : nodes) std::replace(node.inputs.begin(), node.inputs.end(), from, to);
+  std::replace(outputs.begin(), outputs.end(), from, to);
+}
+
+void Graph::RemoveDeadNodes() {
+  std::vector<bool> wanted(values.size(), false);
+  for (ValueId v : outputs) wanted[static_cast<std::size_t>(v)] = true;
+  std::vector<bool> keep(nodes.size(), false);
+  for (std::size_t n = nodes.size(); n-- > 0;) {
+    keep[n] = std::any_of(nodes[n].outputs.begin(), nodes[n].outputs.end(), [&](ValueId v) {
+      return v != kNoValue && wanted[static_cast<std::size_t>(v)] && Constant(v) == nullptr;
+    });
+    if (!keep[n]) continue;
+    for (ValueId v : nodes[n].inputs) {
+      if (v != kNoValue) wanted[static_cast<std::size_t>(v)] = true;
+    }
+  }
+  std::size_t kept = 0;
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    if (!keep[n]) continue;
+    if (kept != n) nodes[kept] = std::move(nodes[n]);
+    ++kept;
+  }
+  nodes.resize(kept);
+}
+
+std::string Describe(const Node& node) {
+  return StrCat("node '", node.op.name, "' (", node.op.type, ")");
+}
+
+void FailAtNode(const Graph& graph, const Node& node, std::string_view reason) {
+  std::string shapes;
+  for (ValueId v : node.inputs) {
+    if (!shapes.empty()) shapes += ", ";
+    if (v == kNoValue) {
+      shapes += "-";
+    } else if (const TensorInfo& info = graph.value(v).info; info.present) {
+      shapes += StrCat(info.dtype, " ", info.shape);
+    } else {
+      shapes += "?";
+    }
+  }
+  throw Error(StrCat(graph.file, ": ", Describe(node), ": ", reason, " [inputs: ", shapes, "]"));
+}
+
+}  // namespace tessera

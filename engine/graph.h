@@ -1,0 +1,68 @@
+// A network as a list of nodes in execution order over typed, named values.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/session.h"
+#include "ops/op.h"
+
+namespace tessera {
+
+using ValueId = int;
+inline constexpr ValueId kNoValue = -1;  // an omitted optional input or unused output
+
+// A tensor of the network. `info.present` is false until its type and shape are known;
+// `info.constant` is set for weights and for whatever was folded.
+struct Value {
+  std::string name;
+  TensorInfo info;
+};
+
+struct Node {
+  OpNode op;
+  const OpDef* def = nullptr;
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+};
+
+// Nodes are sorted topologically: every node comes after those that make its inputs. A value has
+// one producer at most. Passes keep both true.
+struct Graph {
+  std::string file;  // for messages
+  int opset = 0;     // of the default ONNX domain
+  std::vector<Value> values;
+  std::vector<Node> nodes;
+  std::vector<ValueId> inputs, outputs;
+  // As the model declares them, in the order of inputs and outputs.
+  std::vector<ValueDecl> input_decls, output_decls;
+
+  const Value& value(ValueId id) const { return values[static_cast<std::size_t>(id)]; }
+  Value& value(ValueId id) { return values[static_cast<std::size_t>(id)]; }
+
+  ValueId AddValue(std::string name);
+  ValueId AddConstant(std::string name, Tensor tensor);
+
+  bool IsOutput(ValueId id) const;
+  // The constant of value `id`; null for kNoValue and for values that are computed.
+  const Tensor* Constant(ValueId id) const;
+
+  // For each value the indices of the nodes that read it (twice if they read it twice), in order.
+  std::vector<std::vector<int>> Consumers() const;
+  // For each value the index of the node that makes it, or -1.
+  std::vector<int> Producers() const;
+
+  // Everyone who reads `from` (graph outputs too) reads `to` instead.
+  void ReplaceUses(ValueId from, ValueId to);
+  // Drops nodes whose outputs nobody reads, and nodes whose outputs are all constants.
+  void RemoveDeadNodes();
+};
+
+// "node 'Conv_0' (Conv)".
+std::string Describe(const Node& node);
+
+// An Error about a node: file, node, operator, reason, and its inputs' types and shapes.
+[[noreturn]] void FailAtNode(const Graph& graph, const Node& node, std::string_view reason);
+
+}  // namespace tessera

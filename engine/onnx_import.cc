@@ -1,0 +1,430 @@
+#include "engine/onnx_import.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+namespace tessera {
+namespace {
+
+constexpr std::int64_t kMinIr = 3, kMaxIr = 10, kMinOpset = 7, kMaxOpset = 21;
+
+// Weights in row-major order are little-endian in the file, as in memory.
+static_assert(std::endian::native == std::endian::little);
+
+std::vector<std::byte> ReadFile(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  Require(std::filesystem::exists(status), path.string(), ": no such file");
+  Require(!std::filesystem::is_directory(status), path.string(), ": is a folder, not a model");
+  std::ifstream in(path, std::ios::binary | std::ios::ate);
+  Require(in.good(), path.string(), ": cannot be opened: ", std::strerror(errno));
+  const std::streamoff size = in.tellg();
+  Require(size >= 0, path.string(), ": cannot be read");
+  std::vector<std::byte> bytes(static_cast<std::size_t>(size));
+  in.seekg(0);
+  in.read(reinterpret_cast<char*>(bytes.data()), size);
+  Require(in.gcount() == size, path.string(), ": cannot be read");
+  return bytes;
+}
+
+DType ToDType(int type, const std::string& what) {
+  using P = onnx::TensorProto;
+  switch (type) {
+    case P::FLOAT:
+      return DType::kFloat32;
+    case P::FLOAT16:
+      return DType::kFloat16;
+    case P::DOUBLE:
+      return DType::kFloat64;
+    case P::INT8:
+      return DType::kInt8;
+    case P::INT16:
+      return DType::kInt16;
+    case P::INT32:
+      return DType::kInt32;
+    case P::INT64:
+      return DType::kInt64;
+    case P::UINT8:
+      return DType::kUint8;
+    case P::UINT16:
+      return DType::kUint16;
+    case P::UINT32:
+      return DType::kUint32;
+    case P::UINT64:
+      return DType::kUint64;
+    case P::BOOL:
+      return DType::kBool;
+    default:
+      throw Error(StrCat(what, ": element type ",
+                         P::DataType_IsValid(type)
+                             ? P::DataType_Name(static_cast<P::DataType>(type))
+                             : std::to_string(type),
+                         " is not supported"));
+  }
+}
+
+// Copies a repeated field of a wider type, as TensorProto stores small types, into `tensor`.
+template <typename T, typename Field>
+void CopyTyped(const Field& field, Tensor& tensor, const std::string& what) {
+  Require(field.size() == tensor.size(), what, ": ", field.size(), " values for shape ",
+          tensor.shape());
+  T* out = tensor.data<T>();
+  for (const auto& v : field) *out++ = static_cast<T>(v);
+}
+
+class Importer {
+ public:
+  Importer(std::string file, std::filesystem::path folder)
+      : file_(std::move(file)), folder_(std::move(folder)) {}
+
+  Graph Import(std::span<const std::byte> bytes) {
+    onnx::ModelProto model;
+    Require(bytes.size() <= std::numeric_limits<int>::max(), file_,
+            ": models over 2 GB have to keep their weights in external data");
+    Require(!bytes.empty(), file_, ": the file is empty");
+    google::protobuf::io::ArrayInputStream raw(bytes.data(), static_cast<int>(bytes.size()));
+    google::protobuf::io::CodedInputStream stream(&raw);
+    Require(model.ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage(), file_,
+            ": not an ONNX model, or cut short (protobuf cannot parse it)");
+    Require(model.has_graph(), file_, ": not an ONNX model (it holds no graph)");
+    Require(model.ir_version() >= kMinIr && model.ir_version() <= kMaxIr, file_, ": IR version ",
+            model.ir_version(), " is not supported (", kMinIr, " to ", kMaxIr, " are)");
+    graph_.file = file_;
+    graph_.opset = Opset(model);
+    const onnx::GraphProto& g = model.graph();
+    ReadInitializers(g);
+    ReadInputs(g);
+    ReadNodes(g);
+    ReadOutputs(g);
+    SortNodes();
+    return std::move(graph_);
+  }
+
+ private:
+  int Opset(const onnx::ModelProto& model) const {
+    for (const auto& set : model.opset_import()) {
+      if (!IsDefaultDomain(set.domain())) continue;
+      Require(set.version() >= kMinOpset && set.version() <= kMaxOpset, file_, ": opset ",
+              set.version(), " is not supported (", kMinOpset, " to ", kMaxOpset, " are)");
+      return static_cast<int>(set.version());
+    }
+    throw Error(StrCat(file_, ": the model names no opset"));
+  }
+
+  static bool IsDefaultDomain(const std::string& domain) {
+    return domain.empty() || domain == "ai.onnx";
+  }
+
+  Tensor ReadTensor(const onnx::TensorProto& proto, const std::string& what) const {
+    Shape shape;
+    DType dtype;
+    try {
+      shape = Shape(std::vector<std::int64_t>(proto.dims().begin(), proto.dims().end()));
+      dtype = ToDType(proto.data_type(), what);
+    } catch (const Error& e) {
+      throw Error(StrCat(what, ": ", e.what()));
+    }
+    Require(!proto.has_segment(), what, ": segmented tensors are not supported");
+    const auto bytes = static_cast<std::size_t>(shape.NumElements()) * SizeOf(dtype);
+    if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
+      return ReadExternal(proto, dtype, shape, what);
+    }
+    if (proto.has_raw_data()) {
+      // Compared before anything is allocated: the shape may claim what the file cannot hold.
+      Require(proto.raw_data().size() == bytes, what, ": ", proto.raw_data().size(), " bytes for ",
+              dtype, " ", shape, ", which takes ", bytes);
+      Tensor tensor(dtype, shape);
+      if (bytes > 0) std::memcpy(tensor.view().bytes, proto.raw_data().data(), bytes);
+      return tensor;
+    }
+    const std::int64_t values =
+        std::max({proto.float_data_size(), proto.int32_data_size(), proto.int64_data_size(),
+                  proto.double_data_size(), proto.uint64_data_size()});
+    Require(values == shape.NumElements(), what, ": ", values, " values for shape ", shape);
+    Tensor tensor(dtype, shape);
+    switch (dtype) {
+      case DType::kFloat32:
+        CopyTyped<float>(proto.float_data(), tensor, what);
+        break;
+      case DType::kFloat64:
+        CopyTyped<double>(proto.double_data(), tensor, what);
+        break;
+      case DType::kInt64:
+        CopyTyped<std::int64_t>(proto.int64_data(), tensor, what);
+        break;
+      case DType::kUint64:
+        CopyTyped<std::uint64_t>(proto.uint64_data(), tensor, what);
+        break;
+      case DType::kUint32:
+        CopyTyped<std::uint32_t>(proto.uint64_data(), tensor, what);
+        break;
+      case DType::kInt32:
+        CopyTyped<std::int32_t>(proto.int32_data(), tensor, what);
+        break;
+      case DType::kInt16:
+        CopyTyped<std::int16_t>(proto.int32_data(), tensor, what);
+        break;
+      case DType::kInt8:
+        CopyTyped<std::int8_t>(proto.int32_data(), tensor, what);
+        break;
+      case DType::kUint16:
+        CopyTyped<std::uint16_t>(proto.int32_data(), tensor, what);
+        break;
+      case DType::kUint8:
+        CopyTyped<std::uint8_t>(proto.int32_data(), tensor, what);
+        break;
+      case DType::kBool:
+        CopyTyped<bool>(proto.int32_data(), tensor, what);
+        break;
+      case DType::kFloat16:
+        CopyTyped<std::uint16_t>(proto.int32_data(), tensor, what);
+        break;
+    }
+    return tensor;
+  }
+
+  Tensor ReadExternal(const onnx::TensorProto& proto, DType dtype, const Shape& shape,
+                      const std::string& what) const {
+    std::string location;
+    std::int64_t offset = 0, length = -1;
+    for (const auto& entry : proto.external_data()) {
+      try {
+        if (entry.key() == "location") location = entry.value();
+        if (entry.key() == "offset") offset = std::stoll(entry.value());
+        if (entry.key() == "length") length = std::stoll(entry.value());
+      } catch (const std::exception&) {
+        throw Error(StrCat(what, ": external data: '", entry.value(), "' is not a number"));
+      }
+    }
+    Require(!folder_.empty(), what, ": external data is not supported for models in memory");
+    const std::filesystem::path relative = std::filesystem::path(location).lexically_normal();
+    Require(!location.empty() && relative.is_relative() && *relative.begin() != "..", what,
+            ": external data '", location, "' lies outside the model's folder");
+    const std::filesystem::path path = folder_ / relative;
+    const auto bytes =
+        static_cast<std::int64_t>(shape.NumElements()) * static_cast<std::int64_t>(SizeOf(dtype));
+    Require(length == -1 || length == bytes, what, ": external data of ", length, " bytes for ",
+            dtype, " ", shape, ", which takes ", bytes);
+    std::ifstream in(path, std::ios::binary | std::ios::ate);
+    Require(in.good(), what, ": external data '", path.string(), "' cannot be opened");
+    const std::streamoff size = in.tellg();
+    Require(offset >= 0 && offset <= size && bytes <= size - offset, what, ": external data '",
+            path.string(), "' has ", size, " bytes; ", bytes, " at offset ", offset, " are wanted");
+    Tensor tensor(dtype, shape);
+    in.seekg(offset);
+    in.read(tensor.data<char>(), bytes);
+    Require(in.gcount() == bytes, what, ": external data '", path.string(), "' cannot be read");
+    return tensor;
+  }
+
+  void ReadInitializers(const onnx::GraphProto& g) {
+    Require(g.sparse_initializer_size() == 0, file_, ": sparse initializers are not supported");
+    for (const auto& proto : g.initializer()) {
+      const std::string what = StrCat(file_, ": initializer '", proto.name(), "'");
+      Require(!by_name_.contains(proto.name()), what, " is there twice");
+      by_name_[proto.name()] = graph_.AddConstant(proto.name(), ReadTensor(proto, what));
+    }
+  }
+
+  static ValueDecl ReadDecl(const onnx::ValueInfoProto& proto, const std::string& what) {
+    ValueDecl decl;
+    decl.name = proto.name();
+    Require(proto.type().has_tensor_type(), what, " is not a tensor");
+    const auto& type = proto.type().tensor_type();
+    decl.dtype = ToDType(type.elem_type(), what);
+    decl.has_shape = type.has_shape();
+    for (const auto& dim : type.shape().dim()) {
+      decl.dims.push_back(dim.has_dim_value() && dim.dim_value() >= 0 ? dim.dim_value() : -1);
+    }
+    return decl;
+  }
+
+  void ReadInputs(const onnx::GraphProto& g) {
+    for (const auto& proto : g.input()) {
+      // Before IR 4 every initializer is listed as an input too.
+      const auto known = by_name_.find(proto.name());
+      if (known != by_name_.end() && graph_.Constant(known->second) != nullptr) continue;
+      const std::string what = StrCat(file_, ": input '", proto.name(), "'");
+      Require(!proto.name().empty(), what, " has no name");
+      Require(known == by_name_.end(), what, " is there twice");
+      graph_.input_decls.push_back(ReadDecl(proto, what));
+      const ValueId id = graph_.AddValue(proto.name());
+      by_name_[proto.name()] = id;
+      graph_.inputs.push_back(id);
+    }
+  }
+
+  void ReadOutputs(const onnx::GraphProto& g) {
+    Require(g.output_size() > 0, file_, ": the graph has no output");
+    for (const auto& proto : g.output()) {
+      const std::string what = StrCat(file_, ": output '", proto.name(), "'");
+      const auto it = by_name_.find(proto.name());
+      Require(it != by_name_.end(), what, " is made by no node");
+      graph_.output_decls.push_back(ReadDecl(proto, what));
+      graph_.outputs.push_back(it->second);
+    }
+  }
+
+  Attributes ReadAttributes(const onnx::NodeProto& proto, const std::string& what) const {
+    using A = onnx::AttributeProto;
+    Attributes out;
+    for (const A& a : proto.attribute()) {
+      switch (a.type()) {
+        case A::INT:
+          out.Set(a.name(), a.i());
+          break;
+        case A::FLOAT:
+          out.Set(a.name(), a.f());
+          break;
+        case A::STRING:
+          out.Set(a.name(), a.s());
+          break;
+        case A::INTS:
+          out.Set(a.name(), std::vector<std::int64_t>(a.ints().begin(), a.ints().end()));
+          break;
+        case A::FLOATS:
+          out.Set(a.name(), std::vector<float>(a.floats().begin(), a.floats().end()));
+          break;
+        case A::STRINGS:
+          out.Set(a.name(), std::vector<std::string>(a.strings().begin(), a.strings().end()));
+          break;
+        case A::TENSOR:
+          out.Set(a.name(), std::make_shared<const Tensor>(
+                                ReadTensor(a.t(), StrCat(what, ": attribute '", a.name(), "'"))));
+          break;
+        default:
+          throw Error(
+              StrCat(what, ": attribute '", a.name(), "' has a type that is not supported"));
+      }
+    }
+    return out;
+  }
+
+  void ReadNodes(const onnx::GraphProto& g) {
+    // First which operators are unknown, all of them: a person wants to know at once.
+    std::map<std::string, std::string> unsupported;  // operator -> first node that uses it
+    for (int i = 0; i < g.node_size(); ++i) {
+      const auto& proto = g.node(i);
+      const std::string type = IsDefaultDomain(proto.domain())
+                                   ? proto.op_type()
+                                   : StrCat(proto.domain(), ".", proto.op_type());
+      const OpDef* def = FindOp(type);
+      if (def == nullptr || def->internal) unsupported.try_emplace(type, NodeName(proto, i));
+    }
+    if (!unsupported.empty()) {
+      std::string list;
+      for (const auto& [type, node] : unsupported) {
+        list += StrCat(list.empty() ? "" : ", ", type, " (node '", node, "')");
+      }
+      throw Error(StrCat(file_, ": operators that are not supported: ", list));
+    }
+
+    // Outputs first, so that nodes may come in any order.
+    for (int i = 0; i < g.node_size(); ++i) {
+      for (const std::string& name : g.node(i).output()) {
+        if (name.empty()) continue;
+        Require(!by_name_.contains(name), file_, ": node '", NodeName(g.node(i), i),
+                "': the name '", name, "' of its output is taken already");
+        by_name_[name] = graph_.AddValue(name);
+      }
+    }
+    std::set<std::string> names;
+    for (int i = 0; i < g.node_size(); ++i) {
+      const auto& proto = g.node(i);
+      Node node;
+      node.op.name = NodeName(proto, i);
+      while (!names.insert(node.op.name).second) node.op.name += StrCat("#", i);
+      node.op.type = proto.op_type();
+      node.op.opset = graph_.opset;
+      node.def = FindOp(node.op.type);
+      const std::string what = StrCat(file_, ": ", Describe(node));
+      node.op.attributes = ReadAttributes(proto, what);
+      for (const std::string& name : proto.input()) {
+        if (name.empty()) {
+          node.inputs.push_back(kNoValue);
+          continue;
+        }
+        const auto it = by_name_.find(name);
+        Require(it != by_name_.end(), what, ": its input '", name, "' does not exist");
+        node.inputs.push_back(it->second);
+      }
+      const int inputs = proto.input_size();
+      Require(inputs >= node.def->min_inputs &&
+                  (node.def->max_inputs < 0 || inputs <= node.def->max_inputs),
+              what, ": ", inputs, " inputs");
+      for (const std::string& name : proto.output()) {
+        node.outputs.push_back(name.empty() ? kNoValue : by_name_.at(name));
+      }
+      Require(!node.outputs.empty(), what, ": no outputs");
+      graph_.nodes.push_back(std::move(node));
+    }
+  }
+
+  static std::string NodeName(const onnx::NodeProto& proto, int index) {
+    if (!proto.name().empty()) return proto.name();
+    if (proto.output_size() > 0 && !proto.output(0).empty()) return proto.output(0);
+    return StrCat(proto.op_type(), "#", index);
+  }
+
+  // Kahn's algorithm that takes ready nodes in file order, so that sorted files stay as they are.
+  void SortNodes() {
+    const std::vector<int> producers = graph_.Producers();
+    const std::vector<std::vector<int>> consumers = graph_.Consumers();
+    std::vector<int> missing(graph_.nodes.size(), 0);
+    std::set<int> ready;
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      for (ValueId v : graph_.nodes[n].inputs) {
+        if (v != kNoValue && producers[static_cast<std::size_t>(v)] >= 0) ++missing[n];
+      }
+      if (missing[n] == 0) ready.insert(static_cast<int>(n));
+    }
+    std::vector<Node> sorted;
+    while (!ready.empty()) {
+      const auto n = static_cast<std::size_t>(*ready.begin());
+      ready.erase(ready.begin());
+      for (ValueId v : graph_.nodes[n].outputs) {
+        if (v == kNoValue) continue;
+        for (int c : consumers[static_cast<std::size_t>(v)]) {
+          if (--missing[static_cast<std::size_t>(c)] == 0) ready.insert(c);
+        }
+      }
+      sorted.push_back(std::move(graph_.nodes[n]));
+    }
+    if (sorted.size() != graph_.nodes.size()) {
+      const auto n = static_cast<std::size_t>(
+          std::find_if(missing.begin(), missing.end(), [](int m) { return m > 0; }) -
+          missing.begin());
+      throw Error(StrCat(file_, ": ", Describe(graph_.nodes[n]), " is part of a cycle"));
+    }
+    graph_.nodes = std::move(sorted);
+  }
+
+  std::string file_;
+  std::filesystem::path folder_;
+  Graph graph_;
+  std::unordered_map<std::string, ValueId> by_name_;
+};
+
+}  // namespace
+
+Graph ImportOnnx(const std::filesystem::path& path) {
+  const std::vector<std::byte> bytes = ReadFile(path);
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  return Importer(path.string(), folder).Import(bytes);
+}
+
+Graph ImportOnnx(std::span<const std::byte> model, const std::string& name,
+                 const std::filesystem::path& folder) {
+  return Importer(name, folder).Import(model);
+}
+
+}  // namespace tessera

@@ -1,0 +1,24 @@
+// From an ONNX file to a Graph.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "engine/graph.h"
+
+namespace tessera {
+
+// Reads IR versions 3 to 10, opsets 7 to 21 of the default domain. Initializers and constants
+// become constants of the graph, in the types that the file gives them; external data is read from
+// beside the model. Nodes are sorted; names are made unique; nothing is folded or rewritten yet.
+// Throws Error naming the file for anything that is not a valid model, and one Error that lists
+// all operators that are not supported.
+Graph ImportOnnx(const std::filesystem::path& path);
+
+// The same from memory. External data is looked for in `folder`; refused if that is empty.
+Graph ImportOnnx(std::span<const std::byte> model, const std::string& name,
+                 const std::filesystem::path& folder);
+
+}  // namespace tessera

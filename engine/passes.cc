@@ -1,0 +1,57 @@
+#include "engine/passes.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <iterator>
+#include <sstream>
+
+#include "engine/passes/passes.h"
+
+namespace tessera {
+namespace {
+
+// To add a pass, write its file in engine/passes and list it here.
+const Pass kPasses[] = {
+    {"widen-float16", "float16 weights and inputs become float32", PassStage::kRequired,
+     WidenFloat16},
+    {"remove-identity", "Identity and Dropout vanish", PassStage::kCanonical, RemoveIdentity},
+    {"fold-batch-norm", "BatchNormalization goes into the weights of the Conv before it",
+     PassStage::kCanonical, FoldBatchNorm},
+    {"fuse-activation",
+     "Conv + Relu, LeakyRelu, PRelu, Clip, Sigmoid, HardSigmoid, HardSwish or x*sigmoid(x)",
+     PassStage::kFast, FuseActivation},
+    {"fuse-gate", "Conv + SPAN's gate (x + shortcut) * (sigmoid(x) - 0.5)", PassStage::kFast,
+     FuseGate},
+    {"fuse-residual", "Conv + x * scale + shortcut", PassStage::kFast, FuseResidual},
+};
+
+}  // namespace
+
+std::span<const Pass> AllPasses() { return kPasses; }
+
+void RunPasses(Graph& graph, PassStage stage, const std::set<std::string, std::less<>>& disabled) {
+  for (const Pass& pass : kPasses) {
+    if (pass.stage != stage || disabled.contains(pass.name)) continue;
+    if (pass.run(graph) > 0) graph.RemoveDeadNodes();
+  }
+}
+
+std::set<std::string, std::less<>> DisabledPasses(std::span<const std::string> names) {
+  std::set<std::string, std::less<>> disabled(names.begin(), names.end());
+  if (const char* list = std::getenv("TESSERA_DISABLE")) {
+    std::istringstream in(list);
+    for (std::string name; std::getline(in, name, ',');) {
+      if (!name.empty()) disabled.insert(name);
+    }
+  }
+  for (const std::string& name : disabled) {
+    Require(std::any_of(std::begin(kPasses), std::end(kPasses),
+                        [&](const Pass& pass) {
+                          return pass.name == name && pass.stage != PassStage::kRequired;
+                        }),
+            "'", name, "' is no pass that could be disabled");
+  }
+  return disabled;
+}
+
+}  // namespace tessera

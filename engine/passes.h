@@ -1,0 +1,37 @@
+// Rewrites of a graph, each with a name and a switch.
+#pragma once
+
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "engine/graph.h"
+
+namespace tessera {
+
+enum class PassStage {
+  kRequired,   // once after import, always: without it the kernels could not run the graph
+  kCanonical,  // once after import: brings graphs of all exporters into one form; shapes unknown
+  kFast,       // in every plan: fuses what kernels can do together; all shapes are known
+};
+
+struct Pass {
+  std::string_view name;
+  std::string_view what;  // one line for people
+  PassStage stage;
+  int (*run)(Graph& graph);  // returns the number of rewrites
+};
+
+// In the order in which they run.
+std::span<const Pass> AllPasses();
+
+// Runs the passes of a stage except those in `disabled` (the required ones run always), and removes
+// what became dead.
+void RunPasses(Graph& graph, PassStage stage, const std::set<std::string, std::less<>>& disabled);
+
+// Names in `names` and in the environment variable TESSERA_DISABLE (comma-separated).
+// Throws Error for a name that is no pass.
+std::set<std::string, std::less<>> DisabledPasses(std::span<const std::string> names);
+
+}  // namespace tessera

@@ -1,0 +1,24 @@
+// What the passes that extend a convolution's epilogue share.
+#pragma once
+
+#include <optional>
+
+#include "engine/graph.h"
+#include "ops/epilogue.h"
+
+namespace tessera {
+
+// Index of the Conv or FusedConv with constant weights that makes `value`, or -1; also -1 if
+// `value` is not read exactly `uses` times or is an output of the graph.
+int FusableConv(const Graph& graph, ValueId value, std::size_t uses,
+                const std::vector<int>& producers, const std::vector<std::vector<int>>& consumers);
+
+// The node `conv` as a FusedConv with this epilogue that writes `output`. `slope` and `addend`
+// may be kNoValue; inputs that it has already are kept.
+Node MakeFusedConv(const Node& conv, const Epilogue& epilogue, ValueId slope, ValueId addend,
+                   ValueId output);
+
+// The value of a float32 constant with one element.
+std::optional<float> ScalarConstant(const Graph& graph, ValueId id);
+
+}  // namespace tessera

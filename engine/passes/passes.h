@@ -1,0 +1,16 @@
+// The passes; engine/passes.cc says what each does and when it runs. All return the number of
+// rewrites and leave dead nodes to the caller.
+#pragma once
+
+#include "engine/graph.h"
+
+namespace tessera {
+
+int WidenFloat16(Graph& graph);
+int RemoveIdentity(Graph& graph);
+int FoldBatchNorm(Graph& graph);
+int FuseActivation(Graph& graph);
+int FuseGate(Graph& graph);
+int FuseResidual(Graph& graph);
+
+}  // namespace tessera

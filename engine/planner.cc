@@ -1,0 +1,322 @@
+#include "engine/planner.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "engine/infer.h"
+#include "ops/reorder.h"
+
+namespace tessera {
+namespace {
+
+// An output of the graph that is also an input or another output.
+class CopyKernel final : public Kernel {
+ public:
+  std::string_view name() const override { return "copy"; }
+  void Run(const RunContext& run) const override {
+    const TensorView& in = run.inputs[0];
+    const std::size_t bytes = StorageBytes(in.dtype, in.shape, in.layout);
+    if (bytes > 0) std::memcpy(run.outputs[0].bytes, in.bytes, bytes);
+  }
+};
+
+// A piece of memory; tensors that share it (views, in-place results) have the same one.
+struct Storage {
+  BufferRef::Kind kind = BufferRef::Kind::kArena;
+  std::size_t index = 0;
+  std::size_t bytes = 0;
+  int first = -1, last = -1;  // steps that write and read it first and last
+};
+
+using TensorId = int;
+constexpr TensorId kNoTensor = -1;
+
+// A value in one layout.
+struct PlanTensor {
+  TensorInfo info;
+  int storage = -1;
+};
+
+class Planner {
+ public:
+  Planner(Graph& graph, const PlanOptions& options, PackCache& packs)
+      : graph_(graph), options_(options), packs_(packs) {}
+
+  Plan Make() {
+    AddInputs();
+    for (const Node& node : graph_.nodes) AddNode(node);
+    AddOutputs();
+    FindLifetimes();
+    ShareInPlace();
+    PlaceArena();
+    return Finish();
+  }
+
+ private:
+  struct DraftStep {
+    Step step;
+    std::vector<TensorId> inputs, outputs;
+  };
+
+  int NewStorage(BufferRef::Kind kind, std::size_t index, std::size_t bytes) {
+    storages_.push_back({kind, index, bytes});
+    return static_cast<int>(storages_.size()) - 1;
+  }
+
+  TensorId NewTensor(const TensorInfo& info, int storage) {
+    tensors_.push_back({info, storage});
+    return static_cast<TensorId>(tensors_.size()) - 1;
+  }
+
+  TensorId NewArenaTensor(const TensorInfo& info) {
+    return NewTensor(info, NewStorage(BufferRef::Kind::kArena, 0,
+                                      StorageBytes(info.dtype, info.shape, info.layout)));
+  }
+
+  Storage& StorageOf(TensorId t) {
+    return storages_[static_cast<std::size_t>(tensors_[static_cast<std::size_t>(t)].storage)];
+  }
+  const TensorInfo& Info(TensorId t) const { return tensors_[static_cast<std::size_t>(t)].info; }
+
+  void AddInputs() {
+    for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
+      const TensorInfo& info = graph_.value(graph_.inputs[i]).info;
+      Define(graph_.inputs[i],
+             NewTensor(info, NewStorage(BufferRef::Kind::kInput, i,
+                                        StorageBytes(info.dtype, info.shape, info.layout))));
+    }
+  }
+
+  void Define(ValueId value, TensorId tensor) {
+    by_layout_[{value, Info(tensor).layout}] = tensor;
+    native_layout_[value] = Info(tensor).layout;
+  }
+
+  // The tensor that holds `value` in `layout`; adds a reordering step if none does yet.
+  TensorId Get(ValueId value, Layout layout) {
+    if (const auto it = by_layout_.find({value, layout}); it != by_layout_.end()) return it->second;
+    const TensorInfo& info = graph_.value(value).info;
+    if (info.constant && layout == Layout::kRowMajor) {
+      constants_.push_back(info.constant);
+      const TensorId t =
+          NewTensor(info, NewStorage(BufferRef::Kind::kConstant, constants_.size() - 1, 0));
+      by_layout_[{value, layout}] = t;
+      return t;
+    }
+    const Layout native = info.constant ? Layout::kRowMajor : native_layout_.at(value);
+    const TensorId from = Get(value, native);
+    TensorInfo to_info = info;
+    to_info.layout = layout;
+    to_info.constant = nullptr;
+    const TensorId to = NewArenaTensor(to_info);
+    DraftStep draft;
+    draft.step.name = graph_.value(value).name;
+    draft.step.type = "Reorder";
+    draft.step.kernel = MakeReorder(info.shape, native, layout);
+    draft.inputs = {from};
+    draft.outputs = {to};
+    steps_.push_back(std::move(draft));
+    by_layout_[{value, layout}] = to;
+    return to;
+  }
+
+  Layout NativeLayout(ValueId value) const {
+    const auto it = native_layout_.find(value);
+    return it == native_layout_.end() ? Layout::kRowMajor : it->second;
+  }
+
+  void AddNode(const Node& node) {
+    if (node.def->is_view) {
+      const TensorId in = Get(node.inputs[0], Layout::kRowMajor);
+      TensorInfo info = graph_.value(node.outputs[0]).info;
+      Define(node.outputs[0], NewTensor(info, tensors_[static_cast<std::size_t>(in)].storage));
+      return;
+    }
+    std::vector<TensorInfo> inputs = InputInfos(graph_, node);
+    std::vector<TensorInfo> outputs = OutputInfos(graph_, node);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (node.inputs[i] != kNoValue) inputs[i].layout = NativeLayout(node.inputs[i]);
+    }
+    LayoutChoice choice;
+    if (node.def->layouts != nullptr && !options_.reference) {
+      choice = node.def->layouts({node.op, inputs, outputs});
+    }
+    choice.inputs.resize(inputs.size(), Layout::kRowMajor);
+    choice.outputs.resize(outputs.size(), Layout::kRowMajor);
+
+    DraftStep draft;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      inputs[i].layout = choice.inputs[i];
+      draft.inputs.push_back(node.inputs[i] == kNoValue ? kNoTensor
+                                                        : Get(node.inputs[i], choice.inputs[i]));
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      outputs[i].layout = choice.outputs[i];
+      if (node.outputs[i] == kNoValue) {
+        draft.outputs.push_back(kNoTensor);
+        continue;
+      }
+      draft.outputs.push_back(NewArenaTensor(outputs[i]));
+      Define(node.outputs[i], draft.outputs.back());
+    }
+    try {
+      draft.step.kernel = node.def->prepare({node.op, inputs, outputs, packs_, options_.reference});
+    } catch (const Error& e) {
+      FailAtNode(graph_, node, e.what());
+    }
+    draft.step.name = node.op.name;
+    draft.step.type = node.op.type;
+    steps_.push_back(std::move(draft));
+  }
+
+  // Makes the memory of each graph output the caller's, or copies into it where it is not ours to
+  // choose (inputs, constants, a value that is an output twice).
+  void AddOutputs() {
+    for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
+      const TensorId t = Get(graph_.outputs[i], Layout::kRowMajor);
+      Storage& storage = StorageOf(t);
+      output_infos_.push_back(Info(t));
+      if (storage.kind == BufferRef::Kind::kArena) {
+        storage.kind = BufferRef::Kind::kOutput;
+        storage.index = i;
+        continue;
+      }
+      TensorInfo info = Info(t);
+      info.constant = nullptr;
+      const TensorId copy =
+          NewTensor(info, NewStorage(BufferRef::Kind::kOutput, i,
+                                     StorageBytes(info.dtype, info.shape, info.layout)));
+      DraftStep draft;
+      draft.step.name = graph_.value(graph_.outputs[i]).name;
+      draft.step.type = "Copy";
+      draft.step.kernel = std::make_unique<CopyKernel>();
+      draft.inputs = {t};
+      draft.outputs = {copy};
+      steps_.push_back(std::move(draft));
+    }
+  }
+
+  void FindLifetimes() {
+    for (std::size_t s = 0; s < steps_.size(); ++s) {
+      const int step = static_cast<int>(s);
+      for (const auto* list : {&steps_[s].inputs, &steps_[s].outputs}) {
+        for (TensorId t : *list) {
+          if (t == kNoTensor) continue;
+          Storage& storage = StorageOf(t);
+          if (storage.first < 0) storage.first = step;
+          storage.last = step;
+        }
+      }
+    }
+  }
+
+  // Lets a step's first output lie where an input lay that nobody reads afterwards.
+  void ShareInPlace() {
+    for (std::size_t s = 0; s < steps_.size(); ++s) {
+      DraftStep& draft = steps_[s];
+      if (draft.outputs.empty() || draft.outputs[0] == kNoTensor) continue;
+      const TensorId out = draft.outputs[0];
+      for (std::size_t i = 0; i < draft.inputs.size(); ++i) {
+        const TensorId in = draft.inputs[i];
+        if (in == kNoTensor || !draft.step.kernel->CanOverwriteInput(i)) continue;
+        const int from = tensors_[static_cast<std::size_t>(in)].storage;
+        const int to = tensors_[static_cast<std::size_t>(out)].storage;
+        const Storage old = storages_[static_cast<std::size_t>(from)];
+        Storage& merged = storages_[static_cast<std::size_t>(to)];
+        if (from == to || old.kind != BufferRef::Kind::kArena || old.last != static_cast<int>(s) ||
+            old.bytes != merged.bytes || Info(in).layout != Info(out).layout) {
+          continue;
+        }
+        merged.first = old.first;
+        for (PlanTensor& t : tensors_) {
+          if (t.storage == from) t.storage = to;
+        }
+        storages_[static_cast<std::size_t>(from)].first = -1;  // unused from now on
+        break;
+      }
+    }
+  }
+
+  // Largest first, each at the lowest place that is free during its life.
+  void PlaceArena() {
+    std::vector<Storage*> order;
+    for (Storage& s : storages_) {
+      if (s.kind == BufferRef::Kind::kArena && s.first >= 0) order.push_back(&s);
+    }
+    std::stable_sort(order.begin(), order.end(),
+                     [](const Storage* a, const Storage* b) { return a->bytes > b->bytes; });
+    std::vector<const Storage*> placed;  // sorted by offset
+    for (Storage* s : order) {
+      const std::size_t bytes = RoundUp(s->bytes, kAlignment);
+      std::size_t offset = 0;
+      for (const Storage* p : placed) {
+        if (p->last < s->first || s->last < p->first) continue;
+        if (offset + bytes <= p->index) break;
+        offset = std::max(offset, p->index + RoundUp(p->bytes, kAlignment));
+      }
+      s->index = offset;
+      arena_bytes_ = std::max(arena_bytes_, offset + bytes);
+      placed.insert(
+          std::upper_bound(placed.begin(), placed.end(), s,
+                           [](const Storage* a, const Storage* b) { return a->index < b->index; }),
+          s);
+    }
+  }
+
+  Operand MakeOperand(TensorId t) {
+    if (t == kNoTensor) return {};
+    const TensorInfo& info = Info(t);
+    const Storage& storage = StorageOf(t);
+    Operand operand{{storage.kind, storage.index}, {info.dtype, info.layout, info.shape, nullptr}};
+    if (storage.kind == BufferRef::Kind::kConstant) {
+      operand.view.bytes = constants_[storage.index]->view().bytes;
+    }
+    return operand;
+  }
+
+  Plan Finish() {
+    Plan plan;
+    for (ValueId v : graph_.inputs) {
+      plan.input_shapes.push_back(graph_.value(v).info.shape);
+      plan.input_types.push_back(graph_.value(v).info.dtype);
+    }
+    for (const TensorInfo& info : output_infos_) {
+      plan.outputs.push_back({info.dtype, info.layout, info.shape, nullptr});
+    }
+    for (DraftStep& draft : steps_) {
+      for (TensorId t : draft.inputs) draft.step.inputs.push_back(MakeOperand(t));
+      for (TensorId t : draft.outputs) draft.step.outputs.push_back(MakeOperand(t));
+      plan.scratch_bytes_per_thread =
+          std::max(plan.scratch_bytes_per_thread,
+                   RoundUp(draft.step.kernel->ScratchBytesPerThread(), kAlignment));
+      plan.steps.push_back(std::move(draft.step));
+    }
+    plan.constants = std::move(constants_);
+    plan.arena_bytes = arena_bytes_;
+    return plan;
+  }
+
+  Graph& graph_;
+  const PlanOptions& options_;
+  PackCache& packs_;
+  std::vector<PlanTensor> tensors_;
+  std::vector<Storage> storages_;
+  std::vector<DraftStep> steps_;
+  std::map<std::pair<ValueId, Layout>, TensorId> by_layout_;
+  std::map<ValueId, Layout> native_layout_;
+  std::vector<std::shared_ptr<const Tensor>> constants_;
+  std::vector<TensorInfo> output_infos_;
+  std::size_t arena_bytes_ = 0;
+};
+
+}  // namespace
+
+Plan MakePlan(Graph graph, std::span<const Shape> input_shapes, const PlanOptions& options,
+              PackCache& packs) {
+  InferShapes(graph, input_shapes);
+  if (!options.reference) RunPasses(graph, PassStage::kFast, options.disabled_passes);
+  return Planner(graph, options, packs).Make();
+}
+
+}  // namespace tessera

@@ -1,0 +1,15 @@
+// Which input pixels an output pixel depends on, from the graph alone.
+#pragma once
+
+#include <optional>
+
+#include "engine/graph.h"
+
+namespace tessera {
+
+// The field of output 0 on input 0 of a graph whose shapes are inferred; nullopt where an operator
+// on the way has none or paths disagree about the scale. Composes the operators' own fields
+// (OpDef::field) along every path; where paths meet, the wider one counts.
+std::optional<ReceptiveField> FindReceptiveField(const Graph& graph);
+
+}  // namespace tessera

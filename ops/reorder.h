@@ -1,0 +1,14 @@
+// Between the memory layouts of a tensor.
+#pragma once
+
+#include <memory>
+
+#include "ops/op.h"
+
+namespace tessera {
+
+// Copies input 0 to output 0, both float32 of shape `nchw` (rank 4), in the layouts `from` and
+// `to`, which differ. Channels that pad the last block become zero.
+std::unique_ptr<Kernel> MakeReorder(const Shape& nchw, Layout from, Layout to);
+
+}  // namespace tessera

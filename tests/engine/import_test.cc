@@ -1,0 +1,257 @@
+// What files the importer takes, and what it says about the others.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "engine/session.h"
+#include "ops/error.h"
+#include "tests/engine/test_model.h"
+
+namespace tessera {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::string LoadError(const TestModel& model) {
+  try {
+    model.Load();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+std::string LoadError(const std::filesystem::path& path) {
+  try {
+    Session::Load(path);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TestModel ReluModel() {
+  TestModel m;
+  m.Input("x", {1, 2}).Node("Relu", {"x"}, {"y"}).Output("y");
+  return m;
+}
+
+class ImportFiles : public testing::Test {
+ protected:
+  ImportFiles()
+      : folder_(std::filesystem::temp_directory_path() /
+                ("tessera_import_" + std::to_string(::getpid()))) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~ImportFiles() override { std::filesystem::remove_all(folder_); }
+
+  std::filesystem::path Write(const std::string& name, const std::string& bytes) {
+    const auto path = folder_ / name;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path;
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(ImportFiles, NamesFileAndReasonWhenThereIsNoModel) {
+  EXPECT_THAT(LoadError(folder_ / "missing.onnx"),
+              AllOf(HasSubstr("missing.onnx"), HasSubstr("no such file")));
+  EXPECT_THAT(LoadError(folder_), HasSubstr("is a folder"));
+  EXPECT_THAT(LoadError(Write("empty.onnx", "")), HasSubstr("empty"));
+  EXPECT_THAT(LoadError(Write("text.onnx", "this is no model")), HasSubstr("not an ONNX model"));
+}
+
+TEST_F(ImportFiles, EveryTruncationIsAnError) {
+  TestModel m;
+  m.Input("x", {1, 1, 4, 4}).Noise("w", {2, 1, 3, 3}).Node("Conv", {"x", "w"}, {"y"}).Output("y");
+  const std::string bytes = m.Bytes();
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    const auto path = Write("cut.onnx", bytes.substr(0, size));
+    EXPECT_THAT(LoadError(path), HasSubstr("cut.onnx")) << size << " of " << bytes.size();
+  }
+  EXPECT_EQ(LoadError(Write("whole.onnx", bytes)), "no error");
+}
+
+TEST(Import, RefusesVersionsItDoesNotKnow) {
+  TestModel m = ReluModel();
+  m.proto.mutable_opset_import(0)->set_version(6);
+  EXPECT_THAT(LoadError(m), HasSubstr("opset 6"));
+  m.proto.mutable_opset_import(0)->set_version(22);
+  EXPECT_THAT(LoadError(m), HasSubstr("opset 22"));
+  m = ReluModel();
+  m.proto.set_ir_version(2);
+  EXPECT_THAT(LoadError(m), HasSubstr("IR version 2"));
+  m = ReluModel();
+  m.proto.clear_opset_import();
+  EXPECT_THAT(LoadError(m), HasSubstr("names no opset"));
+}
+
+TEST(Import, ListsAllUnsupportedOperatorsAtOnce) {
+  TestModel m;
+  m.Input("x", {1, 2})
+      .Node("Wibble", {"x"}, {"a"})
+      .Node("Relu", {"a"}, {"b"})
+      .Node("Wobble", {"b"}, {"c"})
+      .Output("c");
+  EXPECT_THAT(LoadError(m), AllOf(HasSubstr("Wibble"), HasSubstr("Wibble_a"), HasSubstr("Wobble"),
+                                  testing::Not(HasSubstr("Relu"))));
+}
+
+TEST(Import, FusedOperatorsAndForeignDomainsAreNotAccepted) {
+  TestModel m;
+  m.Input("x", {1, 1, 3, 3}).Noise("w", {1, 1, 1, 1});
+  m.Node("FusedConv", {"x", "w"}, {"y"}).Output("y");
+  EXPECT_THAT(LoadError(m), HasSubstr("FusedConv"));
+  TestModel foreign = ReluModel();
+  foreign.proto.mutable_graph()->mutable_node(0)->set_domain("com.example");
+  EXPECT_THAT(LoadError(foreign), HasSubstr("com.example.Relu"));
+}
+
+TEST(Import, GraphsHaveToBeSound) {
+  TestModel cycle;
+  cycle.Input("x", {1}).Node("Add", {"x", "b"}, {"a"}).Node("Relu", {"a"}, {"b"}).Output("b");
+  EXPECT_THAT(LoadError(cycle), HasSubstr("cycle"));
+
+  TestModel missing;
+  missing.Input("x", {1}).Node("Add", {"x", "nowhere"}, {"y"}).Output("y");
+  EXPECT_THAT(LoadError(missing), AllOf(HasSubstr("nowhere"), HasSubstr("Add_y")));
+
+  TestModel twice;
+  twice.Input("x", {1}).Node("Relu", {"x"}, {"y"}).Node("Relu", {"x"}, {"y"}).Output("y");
+  EXPECT_THAT(LoadError(twice), HasSubstr("taken already"));
+
+  TestModel no_output;
+  no_output.Input("x", {1}).Node("Relu", {"x"}, {"y"});
+  EXPECT_THAT(LoadError(no_output), HasSubstr("no output"));
+
+  TestModel dangling;
+  dangling.Input("x", {1}).Node("Relu", {"x"}, {"y"}).Output("z");
+  EXPECT_THAT(LoadError(dangling), HasSubstr("'z' is made by no node"));
+
+  TestModel two_inputs;
+  two_inputs.Input("x", {1}).Input("x", {2}).Node("Relu", {"x"}, {"y"}).Output("y");
+  EXPECT_THAT(LoadError(two_inputs), HasSubstr("input 'x'"));
+
+  TestModel arity;
+  arity.Input("x", {1}).Node("Relu", {"x", "x"}, {"y"}).Output("y");
+  EXPECT_THAT(LoadError(arity), HasSubstr("2 inputs"));
+}
+
+TEST(Import, NodesMayComeInAnyOrder) {
+  TestModel m;
+  m.Input("x", {1, 3}).Node("Neg", {"a"}, {"y"}).Node("Relu", {"x"}, {"a"}).Output("y");
+  const auto session = m.Load();
+  const Tensor x = Tensor::FromVector<float>({1, 3}, {-1, 2, 3});
+  std::vector<Tensor> y;
+  session->Run(std::vector<NamedView>{{"x", x.view()}}, y);
+  EXPECT_THAT(y[0].values<float>(), testing::ElementsAre(0, -2, -3));
+}
+
+TEST(Import, TensorsWhoseDataDoesNotFitTheirShapeAreRefused) {
+  TestModel m;
+  m.Input("x", {1}).Floats("w", {2}, {1, 2, 3}).Node("Add", {"x", "w"}, {"y"}).Output("y");
+  EXPECT_THAT(LoadError(m), AllOf(HasSubstr("initializer 'w'"), HasSubstr("3 values")));
+
+  auto* w = m.proto.mutable_graph()->mutable_initializer(0);
+  w->clear_float_data();
+  w->set_raw_data(std::string(7, '\0'));
+  EXPECT_THAT(LoadError(m), HasSubstr("7 bytes"));
+
+  // A shape that claims exabytes is refused before anything is allocated.
+  w->set_dims(0, std::int64_t{1} << 40);
+  EXPECT_THAT(LoadError(m), HasSubstr("initializer 'w'"));
+  w->set_dims(0, -4);
+  EXPECT_THAT(LoadError(m), HasSubstr("negative dimension"));
+}
+
+TEST(Import, TypedDataOfEveryTypeIsRead) {
+  using P = onnx::TensorProto;
+  const std::pair<int, DType> types[] = {
+      {P::FLOAT, DType::kFloat32}, {P::DOUBLE, DType::kFloat64}, {P::INT8, DType::kInt8},
+      {P::INT16, DType::kInt16},   {P::INT32, DType::kInt32},    {P::INT64, DType::kInt64},
+      {P::UINT8, DType::kUint8},   {P::UINT16, DType::kUint16},  {P::UINT32, DType::kUint32},
+      {P::UINT64, DType::kUint64}, {P::BOOL, DType::kBool},      {P::FLOAT16, DType::kFloat16}};
+  for (const auto& [type, dtype] : types) {
+    TestModel m;
+    auto* t = m.proto.mutable_graph()->add_initializer();
+    t->set_name("w");
+    t->set_data_type(type);
+    t->add_dims(2);
+    for (int v : {0, 1}) {
+      switch (type) {
+        case P::FLOAT:
+          t->add_float_data(static_cast<float>(v));
+          break;
+        case P::DOUBLE:
+          t->add_double_data(v);
+          break;
+        case P::INT64:
+          t->add_int64_data(v);
+          break;
+        case P::UINT32:
+        case P::UINT64:
+          t->add_uint64_data(static_cast<std::uint64_t>(v));
+          break;
+        case P::FLOAT16:
+          t->add_int32_data(v == 0 ? 0 : 0x3C00);
+          break;
+        default:
+          t->add_int32_data(v);
+      }
+    }
+    m.Input("x", {2}).Node("Cast", {"w"}, {"c"}, {{"to", std::int64_t{P::FLOAT}}});
+    m.Node("Add", {"c", "x"}, {"y"}).Output("y");
+    const Tensor x = Tensor::FromVector<float>({2}, {10, 20});
+    std::vector<Tensor> y;
+    m.Load()->Run(std::vector<NamedView>{{"x", x.view()}}, y);
+    EXPECT_THAT(y[0].values<float>(), testing::ElementsAre(10, 21)) << Name(dtype);
+  }
+}
+
+TEST_F(ImportFiles, ExternalDataIsReadFromBesideTheModelAndNowhereElse) {
+  TestModel m;
+  m.Input("x", {2}).Node("Add", {"x", "w"}, {"y"}).Output("y");
+  auto* w = m.proto.mutable_graph()->add_initializer();
+  w->set_name("w");
+  w->set_data_type(onnx::TensorProto::FLOAT);
+  w->add_dims(2);
+  w->set_data_location(onnx::TensorProto::EXTERNAL);
+  const auto set = [&](const std::string& location, const std::string& offset,
+                       const std::string& length) {
+    w->clear_external_data();
+    for (const auto& [key, value] : {std::pair<std::string, std::string>{"location", location},
+                                     {"offset", offset},
+                                     {"length", length}}) {
+      auto* entry = w->add_external_data();
+      entry->set_key(key);
+      entry->set_value(value);
+    }
+    return Write("model.onnx", m.Bytes());
+  };
+  const float values[3] = {7, 1, 2};
+  Write("data/weights.bin", std::string(reinterpret_cast<const char*>(values), sizeof(values)));
+
+  const auto session = Session::Load(set("data/weights.bin", "4", "8"));
+  const Tensor x = Tensor::FromVector<float>({2}, {10, 20});
+  std::vector<Tensor> y;
+  session->Run(std::vector<NamedView>{{"x", x.view()}}, y);
+  EXPECT_THAT(y[0].values<float>(), testing::ElementsAre(11, 22));
+
+  EXPECT_THAT(LoadError(set("data/weights.bin", "8", "8")), HasSubstr("12 bytes"));
+  EXPECT_THAT(LoadError(set("data/weights.bin", "-4", "8")), HasSubstr("initializer 'w'"));
+  EXPECT_THAT(LoadError(set("data/weights.bin", "0", "12")), HasSubstr("external data of 12"));
+  EXPECT_THAT(LoadError(set("data/weights.bin", "zero", "8")), HasSubstr("not a number"));
+  EXPECT_THAT(LoadError(set("nowhere.bin", "0", "8")), HasSubstr("cannot be opened"));
+  EXPECT_THAT(LoadError(set("../weights.bin", "0", "8")), HasSubstr("outside"));
+  EXPECT_THAT(LoadError(set("data/../../weights.bin", "0", "8")), HasSubstr("outside"));
+  EXPECT_THAT(LoadError(set("/etc/passwd", "0", "8")), HasSubstr("outside"));
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,174 @@
+// Each pass on a graph where it applies and on near misses where it must not: the result stays
+// the same either way, and the number of steps tells whether it fired.
+#include "engine/passes.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/infer.h"
+#include "engine/onnx_import.h"
+#include "tests/engine/test_model.h"
+
+namespace tessera {
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+
+// How often a pass rewrites this model at this input shape.
+int Rewrites(const TestModel& m, std::string_view pass_name, const Shape& shape = {1, 3, 8, 8}) {
+  const std::string bytes = m.Bytes();
+  Graph graph = ImportOnnx(std::as_bytes(std::span(bytes)), "test.onnx", {});
+  FoldConstants(graph);
+  for (const Pass& pass : AllPasses()) {
+    if (pass.name != pass_name) continue;
+    if (pass.stage == PassStage::kFast) {
+      InferShapes(graph, std::vector<Shape>(graph.inputs.size(), shape));
+    }
+    return pass.run(graph);
+  }
+  ADD_FAILURE() << "no pass " << pass_name;
+  return -1;
+}
+
+void ExpectSameWithoutPass(const TestModel& m, const std::string& pass,
+                           const Shape& shape = {1, 3, 8, 8}) {
+  const Tensor x = Tensor::FromVector<float>(
+      shape, TestModel::NoiseValues(static_cast<std::size_t>(shape.NumElements()), 9));
+  std::vector<Tensor> with, without;
+  m.Load()->Run(std::vector<NamedView>{{"x", x.view()}}, with);
+  m.Load({.disabled_passes = {pass}})->Run(std::vector<NamedView>{{"x", x.view()}}, without);
+  ASSERT_EQ(with.size(), without.size());
+  for (std::size_t k = 0; k < with.size(); ++k) {
+    for (std::int64_t i = 0; i < with[k].size(); ++i) {
+      ASSERT_NEAR(with[k].data<float>()[i], without[k].data<float>()[i], 1e-5) << k << " " << i;
+    }
+  }
+}
+
+// x -> Conv -> c, 3 to 4 channels; tests add what follows.
+TestModel ConvModel() {
+  TestModel m;
+  m.Input("x", {1, 3, -1, -1}).Noise("w", {4, 3, 3, 3}, 0.5f).Noise("b", {4});
+  m.Node("Conv", {"x", "w", "b"}, {"c"}, {{"pads", Ints{1, 1, 1, 1}}});
+  return m;
+}
+
+TEST(FoldBatchNorm, FoldsIntoConvolutionsOnly) {
+  for (const bool bias : {true, false}) {
+    TestModel m;
+    m.Input("x", {1, 3, -1, -1}).Noise("w", {4, 3, 3, 3}).Noise("b", {4}).Noise("gamma", {4});
+    m.Noise("beta", {4}).Noise("mean", {4}).Floats("var", {4}, {0.5f, 1, 2, 3});
+    m.Node("Conv",
+           bias ? std::vector<std::string>{"x", "w", "b"} : std::vector<std::string>{"x", "w"},
+           {"c"});
+    m.Node("BatchNormalization", {"c", "gamma", "beta", "mean", "var"}, {"y"}).Output("y");
+    EXPECT_EQ(Rewrites(m, "fold-batch-norm"), 1);
+    ExpectSameWithoutPass(m, "fold-batch-norm");
+    m.Output("c");  // somebody else wants the convolution's own result
+    EXPECT_EQ(Rewrites(m, "fold-batch-norm"), 0);
+    ExpectSameWithoutPass(m, "fold-batch-norm");
+  }
+}
+
+TEST(FuseActivation, EveryActivation) {
+  const auto check = [](TestModel m, int expected) {
+    m.Output("y");
+    EXPECT_EQ(Rewrites(m, "fuse-activation"), expected);
+    ExpectSameWithoutPass(m, "fuse-activation");
+  };
+  for (const char* type : {"Relu", "LeakyRelu", "Sigmoid", "HardSigmoid"}) {
+    SCOPED_TRACE(type);
+    check(ConvModel().Node(type, {"c"}, {"y"}), 1);
+  }
+  check(ConvModel().Node("LeakyRelu", {"c"}, {"y"}, {{"alpha", 0.3f}}), 1);
+  check(ConvModel().Noise("s", {4, 1, 1}).Node("PRelu", {"c", "s"}, {"y"}), 1);
+  check(ConvModel().Noise("s", {1}).Node("PRelu", {"c", "s"}, {"y"}), 1);
+  check(ConvModel()
+            .Floats("lo", {}, {-0.2f})
+            .Floats("hi", {}, {0.4f})
+            .Node("Clip", {"c", "lo", "hi"}, {"y"}),
+        1);
+  check(ConvModel().Floats("hi", {}, {0.4f}).Node("Clip", {"c", "", "hi"}, {"y"}), 1);
+  check(ConvModel().Node("Sigmoid", {"c"}, {"s"}).Node("Mul", {"s", "c"}, {"y"}), 1);
+  check(ConvModel().Node("Sigmoid", {"c"}, {"s"}).Node("Mul", {"c", "s"}, {"y"}), 1);
+}
+
+TEST(FuseActivation, NearMisses) {
+  // A slope that broadcasts along the width, not over channels.
+  TestModel width = ConvModel();
+  width.Noise("s", {8}).Node("PRelu", {"c", "s"}, {"y"}).Output("y");
+  EXPECT_EQ(Rewrites(width, "fuse-activation"), 0);
+  ExpectSameWithoutPass(width, "fuse-activation");
+  // The convolution's result is wanted too.
+  TestModel output = ConvModel();
+  output.Node("Relu", {"c"}, {"y"}).Output("y").Output("c");
+  EXPECT_EQ(Rewrites(output, "fuse-activation"), 0);
+  TestModel reader = ConvModel();
+  reader.Node("Relu", {"c"}, {"r"}).Node("Add", {"c", "r"}, {"y"}).Output("y");
+  EXPECT_EQ(Rewrites(reader, "fuse-activation"), 0);
+  // sigmoid(c) is wanted on its own.
+  TestModel sigmoid = ConvModel();
+  sigmoid.Node("Sigmoid", {"c"}, {"s"}).Node("Mul", {"s", "c"}, {"y"}).Output("y").Output("s");
+  EXPECT_EQ(Rewrites(sigmoid, "fuse-activation"), 0);
+}
+
+TEST(FuseResidual, ScaledAndPlain) {
+  for (const bool flip : {false, true}) {
+    for (const bool scaled : {false, true}) {
+      TestModel m;
+      m.Input("x", {1, 3, -1, -1}).Noise("w", {3, 3, 3, 3}).Floats("scale", {}, {0.2f});
+      m.Node("Conv", {"x", "w"}, {"c"}, {{"pads", Ints{1, 1, 1, 1}}});
+      if (scaled) m.Node("Mul", {"c", "scale"}, {"s"});
+      const std::string s = scaled ? "s" : "c";
+      m.Node("Add", flip ? std::vector<std::string>{"x", s} : std::vector<std::string>{s, "x"},
+             {"y"});
+      m.Output("y");
+      EXPECT_EQ(Rewrites(m, "fuse-residual"), 1);
+      ExpectSameWithoutPass(m, "fuse-residual");
+    }
+  }
+}
+
+TEST(FuseResidual, OfTwoConvolutionsTheLaterOneTakesTheSum) {
+  TestModel m = ConvModel();
+  m.Noise("w2", {4, 4, 3, 3}).Node("Conv", {"c", "w2"}, {"d"}, {{"pads", Ints{1, 1, 1, 1}}});
+  m.Node("Conv", {"x", "w"}, {"e"}, {{"pads", Ints{1, 1, 1, 1}}});
+  m.Node("Add", {"e", "d"}, {"y"}).Output("y");
+  EXPECT_EQ(Rewrites(m, "fuse-residual"), 1);
+  ExpectSameWithoutPass(m, "fuse-residual");
+}
+
+TEST(FuseResidual, NotWhenItBroadcasts) {
+  TestModel m = ConvModel();
+  m.Node("GlobalAveragePool", {"x"}, {"g"}).Noise("w1", {4, 3, 1, 1});
+  m.Node("Conv", {"g", "w1"}, {"e"}).Node("Add", {"e", "c"}, {"y"}).Output("y");
+  EXPECT_EQ(Rewrites(m, "fuse-residual"), 0);
+  ExpectSameWithoutPass(m, "fuse-residual");
+}
+
+TEST(FuseGate, SpansGate) {
+  TestModel m;
+  m.Input("x", {1, 3, -1, -1}).Noise("w", {3, 3, 3, 3}).Floats("half", {}, {0.5f});
+  m.Node("Conv", {"x", "w"}, {"c"}, {{"pads", Ints{1, 1, 1, 1}}});
+  m.Node("Sigmoid", {"c"}, {"s"}).Node("Sub", {"s", "half"}, {"g"});
+  m.Node("Add", {"c", "x"}, {"a"}).Node("Mul", {"a", "g"}, {"y"}).Output("y");
+  EXPECT_EQ(Rewrites(m, "fuse-gate"), 1);
+  ExpectSameWithoutPass(m, "fuse-gate");
+  m.proto.mutable_graph()->mutable_initializer(1)->set_float_data(0, 0.25f);
+  EXPECT_EQ(Rewrites(m, "fuse-gate"), 0);
+  ExpectSameWithoutPass(m, "fuse-gate");
+}
+
+TEST(RemoveIdentity, LeavesThoseBetweenInputAndOutput) {
+  TestModel m;
+  m.Input("x", {1, 3, -1, -1}).Node("Identity", {"x"}, {"a"}).Node("Relu", {"a"}, {"b"});
+  m.Node("Dropout", {"b"}, {"c"}).Node("Identity", {"c"}, {"y"}).Output("y");
+  EXPECT_EQ(Rewrites(m, "remove-identity"), 3);
+  ExpectSameWithoutPass(m, "remove-identity");
+  TestModel copy;
+  copy.Input("x", {1, 3, -1, -1}).Node("Identity", {"x"}, {"y"}).Output("y");
+  EXPECT_EQ(Rewrites(copy, "remove-identity"), 0);
+  ExpectSameWithoutPass(copy, "remove-identity");
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,76 @@
+#include <gtest/gtest.h>
+
+#include "engine/session.h"
+#include "tests/engine/test_model.h"
+
+namespace tessera {
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+
+std::optional<ReceptiveField> Field(const TestModel& m, const Shape& shape) {
+  return m.Load()->FindReceptiveField(std::vector<Shape>{shape});
+}
+
+TEST(ReceptiveField, StackedConvolutionsAddUp) {
+  TestModel m;
+  m.Input("x", {1, 1, -1, -1}).Noise("w", {1, 1, 3, 5});
+  m.Node("Conv", {"x", "w"}, {"a"}, {{"pads", Ints{1, 2, 1, 2}}});
+  m.Node("Relu", {"a"}, {"b"});
+  m.Node("Conv", {"b", "w"}, {"y"}, {{"pads", Ints{2, 4, 2, 4}}, {"dilations", Ints{2, 2}}});
+  m.Output("y");
+  const auto field = Field(m, {1, 1, 16, 16});
+  ASSERT_TRUE(field);
+  EXPECT_EQ(field->height.before, 1 + 2);
+  EXPECT_EQ(field->height.after, 1 + 2);
+  EXPECT_EQ(field->width.before, 2 + 4);
+  EXPECT_EQ(field->width.after, 2 + 4);
+  EXPECT_EQ(field->height.scale_num, 1);
+  EXPECT_EQ(field->height.scale_den, 1);
+  EXPECT_EQ(field->height.alignment, 1);
+}
+
+TEST(ReceptiveField, PixelShuffleAndShortcutGiveTheScale) {
+  TestModel m;
+  m.Input("x", {1, 1, -1, -1}).Noise("w", {4, 1, 3, 3}).Floats("s", {4}, {1, 1, 2, 2});
+  m.Node("Conv", {"x", "w"}, {"a"}, {{"pads", Ints{1, 1, 1, 1}}});
+  m.Node("DepthToSpace", {"a"}, {"b"}, {{"blocksize", std::int64_t{2}}});
+  m.Node("Resize", {"x", "", "s"}, {"c"},
+         {{"coordinate_transformation_mode", "asymmetric"},
+          {"mode", "nearest"},
+          {"nearest_mode", "floor"}});
+  m.Node("Add", {"b", "c"}, {"y"}).Output("y");
+  const auto field = Field(m, {1, 1, 8, 8});
+  ASSERT_TRUE(field);
+  EXPECT_EQ(field->width.scale_num, 2);
+  EXPECT_EQ(field->width.scale_den, 1);
+  EXPECT_EQ(field->width.before, 1);
+  EXPECT_EQ(field->width.after, 1);
+}
+
+TEST(ReceptiveField, StridesAlignAndMultiply) {
+  TestModel m;
+  m.Input("x", {1, 1, -1, -1}).Noise("w", {1, 1, 3, 3}).Noise("w4", {16, 1, 3, 3});
+  m.Node("Conv", {"x", "w"}, {"a"}, {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{2, 2}}});
+  m.Node("Conv", {"a", "w4"}, {"b"}, {{"pads", Ints{1, 1, 1, 1}}});
+  m.Node("DepthToSpace", {"b"}, {"y"}, {{"blocksize", std::int64_t{4}}}).Output("y");
+  const auto field = Field(m, {1, 1, 16, 16});
+  ASSERT_TRUE(field);
+  EXPECT_EQ(field->height.scale_num, 2);
+  EXPECT_EQ(field->height.scale_den, 1);
+  EXPECT_EQ(field->height.alignment, 2);
+  // Half-size pixel p sees input 2p-1..2p+1; the second convolution p-1..p+1 of those: an aligned
+  // block [0, 2) needs -3..3.
+  EXPECT_EQ(field->height.before, 3);
+  EXPECT_EQ(field->height.after, 2);
+}
+
+TEST(ReceptiveField, GlobalOperatorsHaveNone) {
+  TestModel m;
+  m.Input("x", {1, 2, -1, -1});
+  m.Node("GlobalAveragePool", {"x"}, {"a"}).Node("Mul", {"x", "a"}, {"y"}).Output("y");
+  EXPECT_FALSE(Field(m, {1, 2, 8, 8}));
+}
+
+}  // namespace
+}  // namespace tessera

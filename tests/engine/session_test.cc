@@ -1,0 +1,342 @@
+#include "engine/session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <thread>
+
+#include "engine/cpu_budget.h"
+#include "ops/error.h"
+#include "tests/engine/test_model.h"
+
+// Counts what the process allocates while `counting` is set, whoever does it.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TESSERA_COUNTS_ALLOCATIONS 0
+#else
+#define TESSERA_COUNTS_ALLOCATIONS 1
+namespace {
+std::atomic<bool> counting{false};
+std::atomic<int> allocations{0};
+void Count() {
+  if (counting.load(std::memory_order_relaxed)) allocations.fetch_add(1);
+}
+}  // namespace
+extern "C" {
+void* __libc_malloc(std::size_t);
+void* __libc_calloc(std::size_t, std::size_t);
+void* __libc_realloc(void*, std::size_t);
+void* __libc_memalign(std::size_t, std::size_t);
+void* malloc(std::size_t n) {
+  Count();
+  return __libc_malloc(n);
+}
+void* calloc(std::size_t n, std::size_t size) {
+  Count();
+  return __libc_calloc(n, size);
+}
+void* realloc(void* p, std::size_t n) {
+  Count();
+  return __libc_realloc(p, n);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t n) {
+  Count();
+  return __libc_memalign(alignment, n);
+}
+int posix_memalign(void** p, std::size_t alignment, std::size_t n) {
+  Count();
+  *p = __libc_memalign(alignment, n);
+  return *p == nullptr ? 12 : 0;
+}
+}
+#endif
+
+namespace tessera {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using Ints = std::vector<std::int64_t>;
+
+Tensor Noise(const Shape& shape, std::uint32_t seed) {
+  return Tensor::FromVector<float>(
+      shape, TestModel::NoiseValues(static_cast<std::size_t>(shape.NumElements()), seed));
+}
+
+std::vector<float> RunOne(Session& session, const Tensor& x, Parallel* parallel = nullptr) {
+  std::vector<Tensor> outputs;
+  session.Run(std::vector<NamedView>{{"x", x.view()}}, outputs, parallel);
+  const auto values = outputs.at(0).values<float>();
+  return {values.begin(), values.end()};
+}
+
+std::string RunError(Session& session, const std::vector<NamedView>& inputs) {
+  std::vector<Tensor> outputs;
+  try {
+    session.Run(inputs, outputs);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+// A little of everything that the planner does: blocked and row-major kernels, a view, a value
+// that is read twice, a residual, an output that is also read.
+TestModel SmallNet() {
+  TestModel m;
+  m.Input("x", {1, 3, -1, -1});
+  m.Noise("w1", {24, 3, 3, 3}, 0.3f).Noise("b1", {24}).Noise("slope", {24, 1, 1}, 0.5f);
+  m.Noise("w2", {24, 24, 3, 3}, 0.1f).Noise("w3", {12, 24, 3, 3}, 0.1f);
+  const Ints pads{1, 1, 1, 1};
+  m.Node("Conv", {"x", "w1", "b1"}, {"c1"}, {{"pads", pads}});
+  m.Node("PRelu", {"c1", "slope"}, {"p1"});
+  m.Node("Conv", {"p1", "w2"}, {"c2"}, {{"pads", pads}});
+  m.Node("Add", {"c2", "p1"}, {"r"});
+  m.Node("Conv", {"r", "w3"}, {"c3"}, {{"pads", pads}});
+  m.Node("DepthToSpace", {"c3"}, {"y"}, {{"blocksize", std::int64_t{2}}});
+  m.Output("y");
+  return m;
+}
+
+TEST(Session, FastAndReferenceAgree) {
+  const TestModel m = SmallNet();
+  const auto fast = m.Load(), reference = m.Load({.reference = true});
+  for (const Shape& shape : {Shape{1, 3, 9, 14}, Shape{1, 3, 1, 1}, Shape{1, 3, 33, 40}}) {
+    const Tensor x = Noise(shape, 1);
+    const auto a = RunOne(*fast, x), b = RunOne(*reference, x);
+    ASSERT_EQ(a.size(), b.size());
+    for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 2e-5) << i;
+  }
+}
+
+TEST(Session, ResultDoesNotDependOnThreads) {
+  const auto session = SmallNet().Load();
+  const Tensor x = Noise({1, 3, 70, 45}, 2);
+  const auto one = RunOne(*session, x);
+  for (int threads : {1, 2, 5}) {
+    ThreadTeam team(threads);
+    EXPECT_EQ(RunOne(*session, x, &team), one) << threads;
+  }
+}
+
+TEST(Session, SecondRunAllocatesNothing) {
+#if TESSERA_COUNTS_ALLOCATIONS
+  const auto session = SmallNet().Load();
+  const Tensor x = Noise({1, 3, 20, 30}, 3);
+  const NamedView inputs[] = {{"x", x.view()}};
+  for (int threads : {1, 2}) {
+    ThreadTeam team(threads);
+    std::vector<Tensor> outputs;
+    // oneTBB's own bookkeeping settles during the first runs.
+    for (int i = 0; i < (threads == 1 ? 1 : 50); ++i) session->Run(inputs, outputs, &team);
+    const float* memory = outputs[0].data<float>();
+    allocations = 0;
+    counting = true;
+    session->Run(inputs, outputs, &team);
+    counting = false;
+    EXPECT_EQ(allocations.load(), 0) << threads << " threads";
+    EXPECT_EQ(outputs[0].data<float>(), memory);
+  }
+#else
+  GTEST_SKIP() << "the sanitizers own the allocator";
+#endif
+}
+
+TEST(Session, ManyThreadsMayRunIt) {
+  const auto session = SmallNet().Load();
+  std::vector<Tensor> inputs;
+  std::vector<std::vector<float>> expected;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    inputs.push_back(Noise({1, 3, 10 + i, 12}, i));
+    expected.push_back(RunOne(*session, inputs.back()));
+  }
+  std::atomic<int> wrong{0};
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t t = 0; t < 6; ++t) {
+      threads.emplace_back([&, t] {
+        for (std::size_t i = 0; i < 20; ++i) {
+          const std::size_t k = (i + t) % inputs.size();
+          if (RunOne(*session, inputs[k]) != expected[k]) ++wrong;
+        }
+      });
+    }
+  }
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+TEST(Session, PlansThatFellOutAreMadeAgain) {
+  const auto session = SmallNet().Load({.max_plans = 2});
+  std::vector<std::vector<float>> first;
+  for (int round = 0; round < 2; ++round) {
+    for (std::uint32_t i = 0; i < 5; ++i) {
+      const auto y = RunOne(*session, Noise({1, 3, 6 + i, 8}, i));
+      if (round == 0) {
+        first.push_back(y);
+      } else {
+        EXPECT_EQ(y, first[i]);
+      }
+    }
+  }
+}
+
+TEST(Session, StaticShapesCanBeOverridden) {
+  TestModel m;
+  m.Input("x", {1, 3, 32, 32}).Noise("w", {4, 3, 3, 3});
+  m.Node("Conv", {"x", "w"}, {"y"}).Output("y");
+  const auto session = m.Load();
+  EXPECT_EQ(session->InferOutputs(std::vector<Shape>{{1, 3, 32, 32}})[0].shape,
+            Shape({1, 4, 30, 30}));
+  EXPECT_EQ(session->InferOutputs(std::vector<Shape>{{2, 3, 17, 9}})[0].shape,
+            Shape({2, 4, 15, 7}));
+}
+
+TEST(Session, ShapeChainsOfExportersVanish) {
+  // y = Reshape(x, Concat(Shape(x)[0:1], [-1])), as exporters write x.flatten(1).
+  TestModel m;
+  m.Input("x", {-1, -1, -1}).Ints("zero", {0}).Ints("one", {1}).Ints("minus", {-1});
+  m.Node("Shape", {"x"}, {"s"}).Node("Slice", {"s", "zero", "one"}, {"n"});
+  m.Node("Concat", {"n", "minus"}, {"t"}, {{"axis", std::int64_t{0}}});
+  m.Node("Reshape", {"x", "t"}, {"y"}).Output("y");
+  const auto session = m.Load();
+  EXPECT_EQ(session->InferOutputs(std::vector<Shape>{{2, 3, 5}})[0].shape, Shape({2, 15}));
+  const Tensor x = Noise({2, 3, 5}, 1);
+  const auto y = RunOne(*session, x);
+  EXPECT_TRUE(std::equal(y.begin(), y.end(), x.data<float>()));
+}
+
+TEST(Session, OutputsMayBeInputsConstantsViewsAndTwice) {
+  TestModel m;
+  m.Input("x", {2, 3}).Floats("c", {2}, {5, 6}).Ints("shape", {6});
+  m.Node("Identity", {"x"}, {"a"});
+  m.Node("Reshape", {"x", "shape"}, {"b"});
+  m.Node("Identity", {"c"}, {"d"});
+  m.Node("Relu", {"x"}, {"e"}).Node("Identity", {"e"}, {"f"});
+  for (const char* name : {"a", "b", "d", "e", "f", "x"}) m.Output(name);
+  const Tensor x = Tensor::FromVector<float>({2, 3}, {1, -2, 3, -4, 5, -6});
+  std::vector<Tensor> y;
+  m.Load()->Run(std::vector<NamedView>{{"x", x.view()}}, y);
+  using testing::ElementsAre;
+  EXPECT_THAT(y[0].values<float>(), ElementsAre(1, -2, 3, -4, 5, -6));
+  EXPECT_THAT(y[1].values<float>(), ElementsAre(1, -2, 3, -4, 5, -6));
+  EXPECT_EQ(y[1].shape(), Shape({6}));
+  EXPECT_THAT(y[2].values<float>(), ElementsAre(5, 6));
+  EXPECT_THAT(y[3].values<float>(), ElementsAre(1, 0, 3, 0, 5, 0));
+  EXPECT_THAT(y[4].values<float>(), ElementsAre(1, 0, 3, 0, 5, 0));
+  EXPECT_THAT(y[5].values<float>(), ElementsAre(1, -2, 3, -4, 5, -6));
+}
+
+TEST(Session, InputsAreNeverOverwritten) {
+  TestModel m;
+  m.Input("x", {1, 4}).Node("Relu", {"x"}, {"a"}).Node("Neg", {"a"}, {"y"}).Output("y");
+  const Tensor x = Tensor::FromVector<float>({1, 4}, {-1, 2, -3, 4});
+  EXPECT_THAT(RunOne(*m.Load(), x), testing::ElementsAre(0, -2, 0, -4));
+  EXPECT_THAT(x.values<float>(), testing::ElementsAre(-1, 2, -3, 4));
+}
+
+TEST(Session, Float16ModelsTakeAndGiveFloat16) {
+  TestModel m;
+  m.Input("x", {3}, onnx::TensorProto::FLOAT16);
+  auto* w = m.proto.mutable_graph()->add_initializer();
+  w->set_name("w");
+  w->set_data_type(onnx::TensorProto::FLOAT16);
+  w->add_dims(1);
+  w->add_int32_data(FloatToHalf(0.5f));
+  m.Node("Mul", {"x", "w"}, {"y"}).Output("y", onnx::TensorProto::FLOAT16);
+  const auto session = m.Load();
+  Tensor half(DType::kFloat16, {3});
+  for (int i = 0; i < 3; ++i) {
+    half.data<std::uint16_t>()[i] = FloatToHalf(static_cast<float>(i) + 1);
+  }
+  const Tensor single = Tensor::FromVector<float>({3}, {1, 2, 3});
+  for (const Tensor* x : std::initializer_list<const Tensor*>{&half, &single}) {
+    std::vector<Tensor> y;
+    session->Run(std::vector<NamedView>{{"x", x->view()}}, y);
+    ASSERT_EQ(y[0].dtype(), DType::kFloat16);
+    EXPECT_THAT(ToFloats(y[0].view()), testing::ElementsAre(0.5f, 1.0f, 1.5f));
+  }
+}
+
+TEST(Session, CastToFloat16Rounds) {
+  TestModel m;
+  m.Input("x", {2}).Node("Cast", {"x"}, {"h"}, {{"to", std::int64_t{10}}});
+  m.Node("Cast", {"h"}, {"y"}, {{"to", std::int64_t{1}}}).Output("y");
+  const Tensor x = Tensor::FromVector<float>({2}, {1.0f + 0x1p-12f, 3.0f});
+  EXPECT_THAT(RunOne(*m.Load(), x), testing::ElementsAre(1.0f, 3.0f));
+}
+
+TEST(Session, ErrorsNameWhatIsWrong) {
+  TestModel m;
+  m.Input("x", {1, 3, -1, -1}).Noise("w", {4, 3, 3, 3});
+  m.Node("Conv", {"x", "w"}, {"y"}).Output("y");
+  const auto session = m.Load();
+  const Tensor good = Noise({1, 3, 8, 8}, 1), channels = Noise({1, 2, 8, 8}, 1),
+               rank = Noise({3, 8, 8}, 1), small = Noise({1, 3, 2, 2}, 1);
+  EXPECT_THAT(RunError(*session, {{"x", channels.view()}}),
+              AllOf(HasSubstr("test.onnx"), HasSubstr("'Conv_y' (Conv)"), HasSubstr("1x2x8x8"),
+                    HasSubstr("4x3x3x3")));
+  EXPECT_THAT(RunError(*session, {{"x", rank.view()}}), HasSubstr("4 dimensions"));
+  EXPECT_THAT(RunError(*session, {{"x", small.view()}}), HasSubstr("Conv_y"));
+  EXPECT_THAT(RunError(*session, {{"z", good.view()}}),
+              AllOf(HasSubstr("'z'"), HasSubstr("inputs: x")));
+  EXPECT_THAT(RunError(*session, {}), HasSubstr("'x' is missing"));
+  EXPECT_THAT(RunError(*session, {{"x", good.view()}, {"x", good.view()}}), HasSubstr("twice"));
+  const Tensor ints(DType::kInt32, {1, 3, 8, 8});
+  EXPECT_THAT(RunError(*session, {{"x", ints.view()}}), HasSubstr("int32"));
+  // And it still works after all that.
+  EXPECT_EQ(RunError(*session, {{"x", good.view()}}), "no error");
+}
+
+TEST(Session, UnknownPassesCannotBeDisabled) {
+  EXPECT_THROW(SmallNet().Load({.disabled_passes = {"no-such-pass"}}), Error);
+}
+
+TEST(Session, ArenaIsReusedAlongAChain) {
+  TestModel m;
+  m.Input("x", {1, 16, -1, -1}).Noise("w", {16, 16, 3, 3}, 0.1f);
+  std::string last = "x";
+  for (int i = 0; i < 10; ++i) {
+    const std::string next = "c" + std::to_string(i);
+    m.Node("Conv", {last, "w"}, {next}, {{"pads", Ints{1, 1, 1, 1}}});
+    last = next;
+  }
+  m.Output(last);
+  const std::size_t plane = StorageBytes(DType::kFloat32, Shape{1, 16, 64, 64}, Layout::kBlocked);
+  EXPECT_LE(m.Load()->ArenaBytes(std::vector<Shape>{{1, 16, 64, 64}}), 3 * plane);
+}
+
+TEST(ThreadTeam, CallsEachIndexOnceWithThreadsOfItsOwn) {
+  for (int threads : {1, 2, 4}) {
+    ThreadTeam team(threads);
+    ASSERT_EQ(team.num_threads(), threads);
+    std::vector<std::atomic<int>> calls(1000);
+    std::vector<std::atomic<int>> inside(static_cast<std::size_t>(threads));
+    std::atomic<int> clashes{0};
+    team.For(1000, [&](std::int64_t i, int thread) {
+      if (inside[static_cast<std::size_t>(thread)].fetch_add(1) != 0) ++clashes;
+      ++calls[static_cast<std::size_t>(i)];
+      inside[static_cast<std::size_t>(thread)].fetch_sub(1);
+    });
+    EXPECT_EQ(clashes.load(), 0);
+    for (const auto& c : calls) EXPECT_EQ(c.load(), 1);
+  }
+}
+
+TEST(ThreadTeam, PassesOnExceptions) {
+  ThreadTeam team(2);
+  EXPECT_THROW(team.For(100, [](std::int64_t i, int) { Require(i != 57, "stop"); }), Error);
+  std::atomic<int> calls{0};
+  team.For(10, [&](std::int64_t, int) { ++calls; });
+  EXPECT_EQ(calls.load(), 10);
+}
+
+TEST(CpuBudget, IsAtLeastOneAndWithinTheAffinityMask) {
+  EXPECT_GE(AvailableCpus(), 1);
+  cpu_set_t set;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
+  EXPECT_LE(AvailableCpus(), CPU_COUNT(&set));
+}
+
+}  // namespace
+}  // namespace tessera
