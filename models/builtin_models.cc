@@ -1,0 +1,33 @@
+#include "models/builtin_models.h"
+
+#include <algorithm>
+
+// builtin_data.S
+extern "C" {
+extern const std::byte tessera_default_x4_begin[];
+extern const std::byte tessera_default_x4_end[];
+}
+
+namespace tessera {
+
+std::span<const BuiltinModel> BuiltinModels() {
+  static const BuiltinModel models[] = {
+      {.name = "default-x4",
+       .description = "small general-purpose x4 model for photographs",
+       .licence = "Apache-2.0",
+       .scale = 4,
+       .parameters = 272160,
+       .onnx = {tessera_default_x4_begin, tessera_default_x4_end}},
+  };
+  return models;
+}
+
+const BuiltinModel* FindBuiltinModel(std::string_view name) {
+  const std::span<const BuiltinModel> models = BuiltinModels();
+  const auto found = std::ranges::find(models, name, &BuiltinModel::name);
+  return found == models.end() ? nullptr : &*found;
+}
+
+const BuiltinModel& DefaultModel() { return BuiltinModels().front(); }
+
+}  // namespace tessera

@@ -1,0 +1,87 @@
+#!/usr/bin/env node
+// Runs built networks on ONNX Runtime and writes its outputs and manifest.json beside this file.
+//
+//   npm install --ignore-scripts onnxruntime-node            (anywhere)
+//   NODE_PATH=<there>/node_modules node tests/golden/make_goldens.js build/bin/build-model
+//
+// README.md describes the format.
+const { execFileSync } = require('child_process');
+const fs = require('fs');
+const os = require('os');
+const path = require('path');
+const ort = require('onnxruntime-node');
+const ortVersion = require('onnxruntime-node/package.json').version;
+
+const picture = (shape) => ({ name: 'input', dtype: 'float32', shape });
+const coefficients = { name: 'coefficients', dtype: 'int16', shape: [1, 65536] };
+
+const cases = [
+  { network: 'srvgg-x4v3', seed: 7, input: picture([1, 3, 12, 10]) },
+  { network: 'srvgg-animevideov3', seed: 7, input: picture([2, 3, 5, 7]) },
+  { network: 'span-x4', seed: 7, input: picture([1, 3, 12, 10]) },
+  { network: 'span-x4', seed: 7, storage: 'float16', input: picture([1, 3, 7, 13]) },
+  { network: 'rrdbnet-x4plus-anime-6b', seed: 7, input: picture([1, 3, 12, 10]) },
+  { network: 'f5dctnet-v1', seed: 7, input: coefficients },
+  { network: 'f5dctnet-v1s', seed: 7, input: coefficients },
+  { network: 'f5dctnet-v1ss', seed: 7, input: coefficients },
+  { model: 'models/weights/default-x4.onnx', input: picture([1, 3, 12, 10]) },
+];
+
+// The inputs' formulas are exact, so that every language gives the same values.
+function hash(i) {
+  let h = (i + 1) >>> 0;
+  h = Math.imul(h ^ (h >>> 16), 0x45d9f3b) >>> 0;
+  h = Math.imul(h ^ (h >>> 16), 0x45d9f3b) >>> 0;
+  return (h ^ (h >>> 16)) >>> 0;
+}
+const fills = {
+  float32: (n) => Float32Array.from({ length: n }, (_, i) => (hash(i) >>> 8) / 16777216),
+  int16: (n) => Int16Array.from({ length: n }, (_, i) => (hash(i) & 7) - ((hash(i) >>> 8) & 7)),
+};
+
+function build(c, folder) {
+  const root = path.join(__dirname, '..', '..');
+  if (c.model) return path.join(root, c.model);
+  const file = path.join(folder, 'model.onnx');
+  const args = [c.network, file, '--seed', String(c.seed)];
+  execFileSync(process.argv[2], c.storage === 'float16' ? [...args, '--fp16'] : args);
+  return file;
+}
+
+async function run(c, folder) {
+  const session = await ort.InferenceSession.create(build(c, folder), {
+    graphOptimizationLevel: 'disabled', intraOpNumThreads: 1, logSeverityLevel: 3,
+  });
+  const { name, dtype, shape } = c.input;
+  const values = fills[dtype](shape.reduce((a, b) => a * b));
+  const results = await session.run({ [name]: new ort.Tensor(dtype, values, shape) });
+  const label = (c.network || path.basename(c.model, '.onnx')) + (c.storage ? '-' + c.storage : '');
+  const outputs = session.outputNames.map((output) => {
+    const tensor = results[output];
+    const file = `${label}__${output}.f32`;
+    if (!tensor.data.every(Number.isFinite)) throw new Error(`${label}: not finite`);
+    fs.writeFileSync(path.join(__dirname, file), Buffer.from(tensor.data.buffer));
+    return { name: output, shape: tensor.dims, file };
+  });
+  const { input, ...model } = c;
+  return { ...model, inputs: [{ ...input, fill: 'hash' }], outputs };
+}
+
+async function main() {
+  if (process.argv.length !== 3) throw new Error('usage: make_goldens.js BUILD-MODEL');
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'goldens-'));
+  const manifest = {
+    producer: `ONNX Runtime ${ortVersion} (npm package onnxruntime-node), CPU, optimisations off`,
+    command: 'node tests/golden/make_goldens.js build/bin/build-model',
+    cases: [],
+  };
+  try {
+    for (const c of cases) manifest.cases.push(await run(c, folder));
+  } finally {
+    fs.rmSync(folder, { recursive: true });
+  }
+  const json = JSON.stringify(manifest, null, 1).replace(/\[\s+([\d,\s]+?)\s+\]/g,
+    (_, list) => `[${list.split(/,\s*/).join(', ')}]`);
+  fs.writeFileSync(path.join(__dirname, 'manifest.json'), json + '\n');
+}
+main().catch((e) => { console.error(e.message); process.exit(1); });
