@@ -36,8 +36,10 @@ struct Arguments {
   bool list_models = false;
 };
 
-int Fail(ExitCode code, std::string_view message) {
-  std::cerr << "upscale: " << message << '\n';
+void Say(const std::string& message) { std::fprintf(stderr, "upscale: %s\n", message.c_str()); }
+
+int Fail(ExitCode code, const std::string& message) {
+  Say(message);
   return code;
 }
 
@@ -45,11 +47,14 @@ int Fail(ExitCode code, std::string_view message) {
 double ParseScale(const std::string& text) {
   double scale = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), scale);
-  Require(error == std::errc() && end == text.data() + text.size() && std::isfinite(scale) &&
-              scale > 0,
-          "--scale ", text, ": want a positive number, like 2 or 1.5");
+  Require(
+      error == std::errc() && end == text.data() + text.size() && std::isfinite(scale) && scale > 0,
+      "--scale ", text, ": want a positive number, like 2 or 1.5");
   return scale;
 }
+
+// Whole numbers in a range; --help names the option's value, not the range.
+CLI::Validator Between(int low, int high) { return CLI::Range(low, high).description(""); }
 
 void PrintModels() {
   for (const BuiltinModel& model : BuiltinModels()) {
@@ -113,7 +118,7 @@ int Run(const Arguments& arguments) {
     const FileResult result =
         UpscaleFile(*upscaler, job, isatty(STDERR_FILENO) ? ShowProgress : TileProgress());
     for (const std::string& note : result.notes)
-      std::cerr << "upscale: " << DisplayName(job.input) << ": note: " << note << '\n';
+      Say(StrCat(DisplayName(job.input), ": note: ", note));
   } catch (const Error& error) {
     return Fail(kInputFailed, error.what());
   } catch (const std::bad_alloc&) {
@@ -139,24 +144,24 @@ int main(int argc, char** argv) {
                  "Size of the output relative to the input (default: the model's)")
       ->type_name("S");
   app.add_option("--quality", arguments.quality, "Of JPEG (default 95) or WebP (default: lossless)")
-      ->check(CLI::Range(1, 100))
+      ->check(Between(1, 100))
       ->type_name("1-100");
   app.add_option("-t,--tile", arguments.tiles.tile, "Tile size in input pixels (0: automatic)")
-      ->check(CLI::Range(0, 1 << 30))
+      ->check(Between(0, 1 << 30))
       ->type_name("N");
   app.add_option("--overlap", arguments.tiles.overlap,
                  "Pixels around a tile that are computed twice (default: what the network sees)")
-      ->check(CLI::Range(0, 1 << 20))
+      ->check(Between(0, 1 << 20))
       ->type_name("N");
   app.add_option("--threads", arguments.tiles.threads, "CPUs to use (default: all there are)")
-      ->check(CLI::Range(1, 1024))
+      ->check(Between(1, 1024))
       ->type_name("N");
   app.add_option("-j,--workers", arguments.tiles.workers,
                  "Tiles at a time, which share the CPUs (default: automatic)")
-      ->check(CLI::Range(1, 1024))
+      ->check(Between(1, 1024))
       ->type_name("K");
   app.add_option("--memory", arguments.memory_mb, "For tiles, in MB (default 1024)")
-      ->check(CLI::Range(1, 1 << 30))
+      ->check(Between(1, 1 << 30))
       ->type_name("MB");
   app.add_flag("--list-models", arguments.list_models, "Show the built-in models");
   try {

@@ -14,7 +14,7 @@
 #include "ops/error.h"
 #include "pipeline/image_reader.h"
 #include "pipeline/image_writer.h"
-#include "test_pictures.h"
+#include "tests/pipeline/test_pictures.h"
 
 namespace tessera {
 namespace {

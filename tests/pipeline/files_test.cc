@@ -11,7 +11,7 @@
 #include "pipeline/atomic_file.h"
 #include "pipeline/display_name.h"
 #include "pipeline/image_format.h"
-#include "test_pictures.h"
+#include "tests/pipeline/test_pictures.h"
 
 namespace tessera {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "fake_models.h"
+#include "tests/pipeline/fake_models.h"
 
 namespace tessera {
 namespace {

@@ -6,9 +6,9 @@
 #include <atomic>
 #include <cmath>
 
-#include "fake_models.h"
 #include "ops/error.h"
-#include "test_pictures.h"
+#include "tests/pipeline/fake_models.h"
+#include "tests/pipeline/test_pictures.h"
 
 namespace tessera {
 namespace {
