@@ -23,7 +23,7 @@ namespace tessera {
 
 struct SessionOptions {
   // Passes (by name, see PassNames) that must not run; added to $TESSERA_DISABLE (comma-separated).
-  std::vector<std::string> disabled_passes;
+  std::vector<std::string> disabled_passes = {};
   // Plain reference kernels and no passes: slow, for comparison.
   bool reference = false;
   // Plans (one per set of input shapes) that are kept, least recently used out first.

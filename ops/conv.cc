@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "ops/conv_tiling.h"
+#include "simd/cpu_target.h"
+
 namespace tessera {
 namespace {
 
@@ -111,10 +114,91 @@ void InferConv(const InferContext& context) {
   context.SetOutput(0, x.dtype, out);
 }
 
+bool Present(std::span<const TensorInfo> inputs, std::size_t i) {
+  return i < inputs.size() && inputs[i].present;
+}
+
+// Whether the vector kernels can be used: float32, and operands that can be packed.
+bool CanPack(std::span<const TensorInfo> inputs) {
+  if (inputs[0].dtype != DType::kFloat32) return false;
+  for (const std::size_t i : {std::size_t{1}, kConvBias, kConvSlope}) {
+    if (Present(inputs, i) && inputs[i].constant == nullptr) return false;
+  }
+  return true;
+}
+
+// Constant input i as float32; null if it is absent. Converted once for all plans.
+std::shared_ptr<const Tensor> FloatConstant(const PrepareContext& context, std::size_t i) {
+  if (!context.HasInput(i)) return nullptr;
+  const std::shared_ptr<const Tensor>& constant = context.inputs[i].constant;
+  if (constant->dtype() == DType::kFloat32) return constant;
+  return context.packs.Get<Tensor>(constant, "float32", [&] {
+    return Tensor::FromVector(constant->shape(), ToFloats(constant->view()));
+  });
+}
+
+enum class KernelKind { kDepthwise, kDirect, kPlanar };
+
+KernelKind ChooseKind(const ConvParams& p) {
+  const int lanes = FloatLanes();
+  if (p.groups == 1) {
+    // Not if that leaves half of a vector of output channels empty.
+    return p.out_channels * 2 <= lanes ? KernelKind::kPlanar : KernelKind::kDirect;
+  }
+  if (p.groups == p.in_channels && p.groups == p.out_channels) return KernelKind::kDepthwise;
+  const bool whole_blocks =
+      p.in_channels / p.groups % lanes == 0 && p.out_channels / p.groups % lanes == 0;
+  return whole_blocks ? KernelKind::kDirect : KernelKind::kPlanar;
+}
+
+LayoutChoice ConvLayouts(const LayoutContext& context) {
+  const TensorInfo& x = context.inputs[0];
+  std::vector<Layout> inputs(context.inputs.size(), Layout::kRowMajor);
+  const ConvParams p = ReadConvParams(context.node, x.shape, context.inputs[1].shape);
+  if (!CanPack(context.inputs) || x.shape.rank() != 4 || !FitsTiling(p)) return {inputs, {}};
+
+  Layout output = Layout::kBlocked;
+  switch (ChooseKind(p)) {
+    case KernelKind::kDepthwise:
+      inputs[0] = Layout::kBlocked;
+      break;
+    case KernelKind::kDirect:
+      // A first layer's few planes are not worth a reordering pass of their own.
+      inputs[0] = x.layout == Layout::kRowMajor && p.groups == 1 && p.in_channels <= FloatLanes()
+                      ? Layout::kRowMajor
+                      : Layout::kBlocked;
+      break;
+    case KernelKind::kPlanar:
+      if (p.groups == 1) inputs[0] = x.layout;
+      output = Layout::kRowMajor;
+      break;
+  }
+  if (Present(context.inputs, kConvAddend)) inputs[kConvAddend] = output;
+  return {inputs, {output}};
+}
+
+// Any layouts of X and the output will do, not only those of ConvLayouts, if there is one group.
 std::unique_ptr<Kernel> PrepareConv(const PrepareContext& context) {
-  const ConvParams params =
-      ReadConvParams(context.node, context.inputs[0].shape, context.inputs[1].shape);
-  return MakeReferenceConv(params);
+  const TensorInfo& x = context.inputs[0];
+  const ConvParams p = ReadConvParams(context.node, x.shape, context.inputs[1].shape);
+  if (context.reference || !CanPack(context.inputs) || !FitsTiling(p)) {
+    return MakeReferenceConv(p);
+  }
+  const ConvConstants constants = {FloatConstant(context, 1), FloatConstant(context, kConvBias),
+                                   FloatConstant(context, kConvSlope)};
+  const Layout output = context.outputs[0].layout;
+  const bool blocked = x.layout == Layout::kBlocked && output == Layout::kBlocked;
+  if (blocked) {
+    if (auto kernel = MakeWinogradConv(p, constants, context.packs)) return kernel;
+  }
+  const KernelKind kind = ChooseKind(p);
+  if (kind == KernelKind::kDepthwise && blocked) {
+    return MakeDepthwiseConv(p, constants, context.packs);
+  }
+  if (kind != KernelKind::kDirect && output == Layout::kRowMajor) {
+    return MakePlanarConv(p, constants, x.layout, context.packs);
+  }
+  return MakeDirectConv(p, constants, x.layout, output, context.packs);
 }
 
 std::optional<SpatialField> ConvField(const FieldContext& context, std::size_t i) {
@@ -176,12 +260,14 @@ const OpDef kConvOp = {.type = "Conv",
                        .max_inputs = 3,
                        .infer = InferConv,
                        .prepare = PrepareConv,
+                       .layouts = ConvLayouts,
                        .field = ConvField};
 const OpDef kFusedConvOp = {.type = "FusedConv",
                             .min_inputs = 2,
                             .max_inputs = 5,
                             .infer = InferConv,
                             .prepare = PrepareConv,
+                            .layouts = ConvLayouts,
                             .field = ConvField};
 
 }  // namespace tessera

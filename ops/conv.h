@@ -48,11 +48,17 @@ std::unique_ptr<Kernel> MakeReferenceConv(const ConvParams& params);
 std::unique_ptr<Kernel> MakeWinogradConv(const ConvParams& params, const ConvConstants& constants,
                                          PackCache& packs);
 
-// Any kernel size, stride, dilation and pads, one group: implicit GEMM. Input NCHWc, or row-major
-// for few channels (first layers); output NCHWc or row-major (last layers).
+// Any kernel size, stride, dilation and pads: implicit GEMM on vectors of output channels. Input
+// and output in either layout (row-major ones are transposed on the way; the addend has the layout
+// of the output). In several groups only if their input and output channels are multiples of
+// FloatLanes().
 std::unique_ptr<Kernel> MakeDirectConv(const ConvParams& params, const ConvConstants& constants,
-                                       Layout input_layout, Layout output_layout,
-                                       PackCache& packs);
+                                       Layout input_layout, Layout output_layout, PackCache& packs);
+
+// The same on vectors of pixels, for few output channels (a group), whatever their number. Output
+// row-major; input in either layout, but row-major if there are several groups.
+std::unique_ptr<Kernel> MakePlanarConv(const ConvParams& params, const ConvConstants& constants,
+                                       Layout input_layout, PackCache& packs);
 
 // groups == in_channels == out_channels, NCHWc in and out.
 std::unique_ptr<Kernel> MakeDepthwiseConv(const ConvParams& params, const ConvConstants& constants,

@@ -250,7 +250,7 @@ TEST(Session, Float16ModelsTakeAndGiveFloat16) {
     half.data<std::uint16_t>()[i] = FloatToHalf(static_cast<float>(i) + 1);
   }
   const Tensor single = Tensor::FromVector<float>({3}, {1, 2, 3});
-  for (const Tensor* x : {&half, &single}) {
+  for (const Tensor* x : std::initializer_list<const Tensor*>{&half, &single}) {
     std::vector<Tensor> y;
     session->Run(std::vector<NamedView>{{"x", x->view()}}, y);
     ASSERT_EQ(y[0].dtype(), DType::kFloat16);

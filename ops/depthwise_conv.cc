@@ -1,0 +1,190 @@
+// Depthwise convolution on blocked channels: a vector holds the channels of one pixel, and each
+// tap is one multiply-add of it. Nothing is copied: taps outside of the image are left out.
+#include "ops/depthwise_conv.h"
+
+#include <algorithm>
+#include <string>
+
+#include "simd/cpu_target.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/depthwise_conv.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+//
+#include "hwy/highway.h"
+#include "ops/epilogue-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tessera::HWY_NAMESPACE {
+
+// Output pixels whose sums are in registers at once: enough to hide the latency of multiply-adds.
+inline constexpr int kDepthwisePixels = 8;
+
+// One row of one block.
+struct DepthwiseRow {
+  const ConvParams& p;
+  const float* in;         // first pixel of the input row of the first tap
+  std::int64_t in_stride;  // from there to the row of the next tap
+  std::int64_t tap_rows;
+  const float* weights;  // of the first tap
+  float* out;
+  const float* addend;  // or null
+};
+
+template <int kPixels, class Finish, class V>
+HWY_INLINE void DepthwisePixels(const DepthwiseRow& row, std::int64_t x, Range taps, V bias,
+                                V slope, const Finish& finish) {
+  const hn::ScalableTag<float> d;
+  constexpr std::int64_t kLanes = hn::MaxLanes(d);
+  const std::int64_t pixel_step = row.p.stride_w * kLanes;
+  const std::int64_t tap_step = row.p.dilation_w * kLanes;
+  V sums[kPixels];
+#pragma GCC unroll 8
+  for (int i = 0; i < kPixels; ++i) sums[i] = bias;
+  const std::int64_t first = x * row.p.stride_w - row.p.pad_left + taps.begin * row.p.dilation_w;
+  for (std::int64_t kh = 0; kh < row.tap_rows; ++kh) {
+    const float* in = row.in + kh * row.in_stride + first * kLanes;
+    const float* w = row.weights + (kh * row.p.kernel_w + taps.begin) * kLanes;
+    for (std::int64_t kw = taps.begin; kw < taps.end; ++kw, in += tap_step, w += kLanes) {
+      const V weight = hn::Load(d, w);
+#pragma GCC unroll 8
+      for (int i = 0; i < kPixels; ++i) {
+        sums[i] = hn::MulAdd(hn::Load(d, in + i * pixel_step), weight, sums[i]);
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < kPixels; ++i) {
+    const std::int64_t at = (x + i) * kLanes;
+    const float* addend = row.addend == nullptr ? nullptr : row.addend + at;
+    hn::Store(finish(d, sums[i], slope, addend), d, row.out + at);
+  }
+}
+
+void RunDepthwiseTask(const DepthwisePlan& plan, const RunContext& run, std::int64_t task) {
+  const hn::ScalableTag<float> d;
+  constexpr std::int64_t kLanes = hn::MaxLanes(d);
+  const ConvParams& p = plan.params;
+  const std::int64_t band = task % plan.bands, block = task / plan.bands % plan.output.blocks;
+  const std::int64_t image = task / (plan.bands * plan.output.blocks);
+  const float* in = run.inputs[0].data<float>() + image * plan.input.image_stride +
+                    block * plan.input.plane_stride;
+  const std::int64_t out = image * plan.output.image_stride + block * plan.output.plane_stride;
+  const float* weights = plan.weights->As<float>() + block * p.kernel_h * p.kernel_w * kLanes;
+  const auto bias = hn::Load(d, plan.operands.Bias() + block * kLanes);
+  const auto slope = hn::Load(d, plan.operands.Slope() + block * kLanes);
+
+  // Pixels [inner.begin, inner.end) have all their taps inside of the image.
+  const std::int64_t reach = (p.kernel_w - 1) * p.dilation_w - p.pad_left;
+  const std::int64_t inner_begin =
+      std::min(p.out_width, (p.pad_left + p.stride_w - 1) / p.stride_w);
+  const std::int64_t inner_end =
+      p.in_width <= reach
+          ? inner_begin
+          : std::clamp((p.in_width - 1 - reach) / p.stride_w + 1, inner_begin, p.out_width);
+
+  WithFinisher(p.epilogue, [&](const auto& finish) HWY_ATTR {
+    const std::int64_t end = std::min(p.out_height, (band + 1) * plan.band_rows);
+    for (std::int64_t y = band * plan.band_rows; y < end; ++y) {
+      const Range taps = ValidTaps(y, p.stride_h, p.pad_top, p.dilation_h, p.kernel_h, p.in_height);
+      const std::int64_t in_y =
+          taps.size() == 0 ? 0 : y * p.stride_h - p.pad_top + taps.begin * p.dilation_h;
+      const std::int64_t out_row = out + y * plan.output.row_stride;
+      const DepthwiseRow row = {.p = p,
+                                .in = in + in_y * plan.input.row_stride,
+                                .in_stride = p.dilation_h * plan.input.row_stride,
+                                .tap_rows = taps.size(),
+                                .weights = weights + taps.begin * p.kernel_w * kLanes,
+                                .out = run.outputs[0].data<float>() + out_row,
+                                .addend = p.epilogue.combine == Combine::kNone
+                                              ? nullptr
+                                              : run.inputs[kConvAddend].data<float>() + out_row};
+      const auto border = [&](std::int64_t x) HWY_ATTR {
+        const Range inside =
+            ValidTaps(x, p.stride_w, p.pad_left, p.dilation_w, p.kernel_w, p.in_width);
+        DepthwisePixels<1>(row, x, inside, bias, slope, finish);
+      };
+      const Range all = {0, p.kernel_w};
+      std::int64_t x = 0;
+      for (; x < inner_begin; ++x) border(x);
+      for (; x + kDepthwisePixels <= inner_end; x += kDepthwisePixels) {
+        DepthwisePixels<kDepthwisePixels>(row, x, all, bias, slope, finish);
+      }
+      for (; x < inner_end; ++x) DepthwisePixels<1>(row, x, all, bias, slope, finish);
+      for (; x < p.out_width; ++x) border(x);
+    }
+  });
+}
+
+}  // namespace tessera::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tessera {
+namespace {
+
+HWY_EXPORT(RunDepthwiseTask);
+
+AlignedBuffer PackDepthwiseWeights(const ConvParams& p, std::int64_t lanes, const float* w) {
+  const std::int64_t taps = p.kernel_h * p.kernel_w;
+  const std::int64_t blocks = (p.out_channels + lanes - 1) / lanes;
+  AlignedBuffer packed(static_cast<std::size_t>(blocks * taps * lanes) * sizeof(float));
+  float* out = packed.As<float>();
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    for (std::int64_t tap = 0; tap < taps; ++tap) {
+      for (std::int64_t c = b * lanes; c < (b + 1) * lanes; ++c) {
+        *out++ = c < p.out_channels ? w[c * taps + tap] : 0;
+      }
+    }
+  }
+  return packed;
+}
+
+class DepthwiseConv final : public Kernel {
+ public:
+  explicit DepthwiseConv(DepthwisePlan plan) : plan_(std::move(plan)) {
+    const ConvParams& p = plan_.params;
+    name_ = StrCat("conv", p.kernel_h, "x", p.kernel_w, "_depthwise");
+  }
+
+  std::string_view name() const override { return name_; }
+  double Flops() const override { return plan_.params.Flops(); }
+  bool CanOverwriteInput(std::size_t i) const override { return i == kConvAddend; }
+
+  void Run(const RunContext& run) const override {
+    const std::int64_t tasks = plan_.params.batch * plan_.output.blocks * plan_.bands;
+    run.parallel.For(tasks, [&](std::int64_t task, int) {
+      HWY_DYNAMIC_DISPATCH(RunDepthwiseTask)(plan_, run, task);
+    });
+  }
+
+ private:
+  DepthwisePlan plan_;
+  std::string name_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> MakeDepthwiseConv(const ConvParams& params, const ConvConstants& constants,
+                                          PackCache& packs) {
+  const std::int64_t lanes = FloatLanes();
+  const ConvParams& p = params;
+  // A task large enough to be worth a hand-over.
+  constexpr std::int64_t kPixelsPerTask = 1024;
+  const std::int64_t rows =
+      std::max<std::int64_t>(1, kPixelsPerTask / std::max<std::int64_t>(1, p.out_width));
+  return std::make_unique<DepthwiseConv>(DepthwisePlan{
+      .params = p,
+      .input = BlockedLayout({p.batch, p.in_channels, p.in_height, p.in_width}),
+      .output = BlockedLayout({p.batch, p.out_channels, p.out_height, p.out_width}),
+      .weights = packs.Get<AlignedBuffer>(
+          constants.weights, StrCat("depthwise_conv ", lanes, " lanes"),
+          [&] { return PackDepthwiseWeights(p, lanes, constants.weights->data<float>()); }),
+      .operands = PackEpilogue(p.epilogue, constants.bias.get(), constants.slope.get(),
+                               p.out_channels, (p.out_channels + lanes - 1) / lanes * lanes),
+      .band_rows = rows,
+      .bands = (p.out_height + rows - 1) / rows});
+}
+
+}  // namespace tessera
+#endif  // HWY_ONCE

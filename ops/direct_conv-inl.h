@@ -1,0 +1,293 @@
+// Direct convolution on blocked channels. Included once per target.
+//
+// One multiply-add of the micro-kernel takes one input value, broadcast, and one vector of
+// weights, the same input channel's for `lanes` output channels. A micro-tile of kPixels pixels of
+// a row times kVectors blocks of output channels stays in registers while the loop passes over all
+// taps and input channels: each broadcast serves kVectors products, each weight vector kPixels.
+
+#if defined(TESSERA_OPS_DIRECT_CONV_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TESSERA_OPS_DIRECT_CONV_INL_H_
+#undef TESSERA_OPS_DIRECT_CONV_INL_H_
+#else
+#define TESSERA_OPS_DIRECT_CONV_INL_H_
+#endif
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "hwy/highway.h"
+#include "ops/direct_conv.h"
+#include "ops/epilogue-inl.h"
+#include "ops/reorder-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tessera::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Registers: accumulators, the weight vectors, one broadcast.
+#if HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON  // 32 (better targets have lower numbers)
+inline constexpr std::array<int, 3> kMaxPixels = {14, 14, 9};
+#else
+inline constexpr std::array<int, 3> kMaxPixels = {8, 6, 4};
+#endif
+inline constexpr int kMaxVectors = 3;
+
+struct MicroTile {
+  const float* in;             // the first pixel's first channel at tap (0, 0)
+  const std::ptrdiff_t* taps;  // from there to each tap
+  std::size_t num_taps;
+  std::size_t channels;
+  std::size_t block_stride;
+  const float* weights;
+  const float* bias;  // [kVectors * lanes]
+  float* out;         // pixel p of vector v goes to out + v * out_stride + p * lanes
+  std::size_t out_stride;
+};
+
+template <int kPixels, int kVectors>
+void RunMicroTile(const MicroTile& t) {
+  const hn::ScalableTag<float> d;
+  using V = hn::Vec<decltype(d)>;
+  constexpr std::size_t kLanes = hn::MaxLanes(d);
+  V sums[kPixels][kVectors];
+#pragma GCC unroll 16
+  for (int v = 0; v < kVectors; ++v) {
+    const V bias = hn::Load(d, t.bias + v * kLanes);
+#pragma GCC unroll 16
+    for (int p = 0; p < kPixels; ++p) sums[p][v] = bias;
+  }
+  const float* w = t.weights;
+  for (std::size_t tap = 0; tap < t.num_taps; ++tap) {
+    const float* block = t.in + t.taps[tap];
+    // Only real channels: those that pad a block may hold anything.
+    for (std::size_t left = t.channels; left > 0; block += t.block_stride) {
+      const std::size_t n = std::min(left, kLanes);
+      left -= n;
+      for (const float* x = block; x != block + n; ++x) {
+        V weights[kVectors];
+#pragma GCC unroll 16
+        for (int v = 0; v < kVectors; ++v) weights[v] = hn::Load(d, w + v * kLanes);
+        w += kVectors * kLanes;
+#pragma GCC unroll 16
+        for (int p = 0; p < kPixels; ++p) {
+          const V input = hn::Set(d, x[p * kLanes]);
+#pragma GCC unroll 16
+          for (int v = 0; v < kVectors; ++v) sums[p][v] = hn::MulAdd(input, weights[v], sums[p][v]);
+        }
+      }
+    }
+  }
+  float* out = t.out;
+  const std::size_t out_stride = t.out_stride;
+#pragma GCC unroll 16
+  for (int v = 0; v < kVectors; ++v) {
+#pragma GCC unroll 16
+    for (int p = 0; p < kPixels; ++p) {
+      hn::Store(sums[p][v], d, out + v * out_stride + p * kLanes);
+    }
+  }
+}
+
+using MicroTileFn = void (*)(const MicroTile&);
+
+template <int kVectors, int... kPixels>
+MicroTileFn MicroTileOf(int pixels, std::integer_sequence<int, kPixels...>) {
+  static constexpr MicroTileFn kTable[] = {&RunMicroTile<kPixels + 1, kVectors>...};
+  return kTable[pixels - 1];
+}
+
+template <int kVectors>
+MicroTileFn MicroTileOf(int pixels) {
+  return MicroTileOf<kVectors>(pixels, std::make_integer_sequence<int, kMaxPixels[kVectors - 1]>());
+}
+
+inline MicroTileFn FindMicroTile(int pixels, int vectors) {
+  switch (vectors) {
+    case 1:
+      return MicroTileOf<1>(pixels);
+    case 2:
+      return MicroTileOf<2>(pixels);
+    default:
+      return MicroTileOf<3>(pixels);
+  }
+}
+
+// One tile of one image, with some of the output groups.
+class DirectTask {
+ public:
+  DirectTask(const DirectPlan& plan, const RunContext& run, std::int64_t task, int thread)
+      : plan_(plan), p_(plan.params), run_(run), scratch_(run.Scratch<float>(thread)) {
+    const ConvTiling& t = plan.tiling;
+    split_ = task % plan.splits;
+    task /= plan.splits;
+    x0_ = task % t.col_tiles * t.cols;
+    task /= t.col_tiles;
+    y0_ = task % t.row_tiles * t.rows;
+    image_ = task / t.row_tiles;
+    rows_ = std::min(t.rows, p_.out_height - y0_);
+    cols_ = std::min(t.cols, p_.out_width - x0_);
+  }
+
+  void Run() {
+    const auto count = static_cast<std::int64_t>(plan_.groups.size());
+    const std::int64_t begin = split_ * count / plan_.splits;
+    const std::int64_t end = (split_ + 1) * count / plan_.splits;
+    if (begin == end || rows_ <= 0 || cols_ <= 0) return;
+    if (plan_.in_place) {
+      input_ = run_.inputs[0].data<float>() + image_ * plan_.input.image_stride + x0_ * kLanes;
+    } else {
+      const std::int64_t blocks = (plan_.group_channels + kLanes - 1) / kLanes;
+      CopyInput(plan_.groups[begin].first_input_block,
+                plan_.groups[end - 1].first_input_block + blocks);
+      input_ = scratch_;
+      input_y_ = y0_ * p_.stride_h - p_.pad_top;
+    }
+    for (std::int64_t g = begin; g < end; ++g) {
+      for (std::int64_t y = y0_; y < y0_ + rows_; ++y) RunRow(plan_.groups[g], y);
+    }
+  }
+
+ private:
+  static constexpr hn::ScalableTag<float> kTag{};
+  static constexpr std::int64_t kLanes = hn::MaxLanes(kTag);
+
+  // Copies blocks [first, last) of the tile's input; see conv_tiling.h.
+  void CopyInput(std::int64_t first, std::int64_t last) {
+    const std::int64_t top = y0_ * p_.stride_h - p_.pad_top;
+    for (std::int64_t r = 0; r < plan_.tiling.in_rows; ++r) {
+      const std::int64_t y = top + r;
+      // Taps outside of the image are left out by ValidTaps.
+      if (y < 0 || y >= p_.in_height || !RowIsRead(p_, r, rows_)) continue;
+      for (std::int64_t phase = 0; phase < p_.stride_w; ++phase) {
+        if (!PhaseIsRead(p_, phase)) continue;
+        const PhaseColumns columns = ColumnsOfPhase(p_, x0_, phase, plan_.tiling.phase_cols);
+        for (std::int64_t b = first; b < last; ++b) {
+          float* to = scratch_ + b * plan_.block_stride + r * plan_.row_stride +
+                      phase * plan_.tiling.phase_cols * kLanes;
+          std::memset(to, 0, columns.inside.begin * kLanes * sizeof(float));
+          CopyColumns(b, y, columns, to + columns.inside.begin * kLanes);
+          const std::int64_t after = plan_.tiling.phase_cols - columns.inside.end;
+          std::memset(to + columns.inside.end * kLanes, 0, after * kLanes * sizeof(float));
+        }
+      }
+    }
+  }
+
+  void CopyColumns(std::int64_t block, std::int64_t y, const PhaseColumns& columns, float* to) {
+    const std::int64_t count = columns.inside.size();
+    const std::int64_t x = columns.first + columns.inside.begin * p_.stride_w;
+    if (plan_.input_blocked) {
+      const BlockedLayout& in = plan_.input;
+      const float* from = run_.inputs[0].data<float>() + image_ * in.image_stride +
+                          block * in.plane_stride + y * in.row_stride + x * kLanes;
+      if (p_.stride_w == 1) {
+        std::memcpy(to, from, count * kLanes * sizeof(float));
+        return;
+      }
+      for (std::int64_t i = 0; i < count; ++i) {
+        hn::Store(hn::LoadU(kTag, from + i * p_.stride_w * kLanes), kTag, to + i * kLanes);
+      }
+      return;
+    }
+    const std::int64_t plane = p_.in_height * p_.in_width;
+    const std::int64_t channels = std::min(kLanes, p_.in_channels - block * kLanes);
+    const float* from = run_.inputs[0].data<float>() +
+                        (image_ * p_.in_channels + block * kLanes) * plane + y * p_.in_width + x;
+    if (p_.stride_w == 1) {
+      PlanesToPixels(kTag, from, plane, channels, count, to);
+      return;
+    }
+    for (std::int64_t i = 0; i < count; ++i) {
+      for (std::int64_t c = 0; c < channels; ++c) {
+        to[i * kLanes + c] = from[c * plane + i * p_.stride_w];
+      }
+    }
+  }
+
+  void RunRow(const DirectGroup& group, std::int64_t y) {
+    const BlockedLayout& out = plan_.output;
+    const std::int64_t out_row = image_ * out.image_stride + group.first_block * out.plane_stride +
+                                 y * out.row_stride + x0_ * kLanes;
+
+    // With an addend, which may lie where the output lies, sums must not go there directly.
+    const bool direct = plan_.output_blocked && p_.epilogue.combine == Combine::kNone;
+    float* sums = direct ? run_.outputs[0].data<float>() + out_row : scratch_ + plan_.input_floats;
+    const std::int64_t sums_stride = direct ? out.plane_stride : cols_ * kLanes;
+
+    const Range taps =
+        ValidTaps(y, p_.stride_h, p_.pad_top, p_.dilation_h, p_.kernel_h, p_.in_height);
+    const std::int64_t in_y =
+        taps.size() == 0 ? 0 : y * p_.stride_h - p_.pad_top + taps.begin * p_.dilation_h - input_y_;
+    const float* in =
+        input_ + group.first_input_block * plan_.block_stride + in_y * plan_.row_stride;
+    MicroTile tile;
+    tile.taps = plan_.taps.data();
+    tile.num_taps = taps.size() * p_.kernel_w;
+    tile.channels = plan_.group_channels;
+    tile.block_stride = plan_.block_stride;
+    tile.weights = plan_.weights->As<float>() + group.weights +
+                   taps.begin * p_.kernel_w * plan_.group_channels * group.vectors * kLanes;
+    tile.bias = plan_.operands.Bias() + group.first_block * kLanes;
+    tile.out_stride = sums_stride;
+    const std::int64_t most = kMaxPixels[group.vectors - 1];
+    const std::int64_t parts = (cols_ + most - 1) / most;
+    for (std::int64_t i = 0; i < parts; ++i) {
+      const std::int64_t x = cols_ * i / parts;
+      tile.in = in + x * kLanes;
+      tile.out = sums + x * kLanes;
+      FindMicroTile(static_cast<int>(cols_ * (i + 1) / parts - x), group.vectors)(tile);
+    }
+    for (int v = 0; v < group.vectors; ++v) {
+      const std::int64_t block = group.first_block + v;
+      float* block_sums = sums + v * sums_stride;
+      if (plan_.output_blocked) {
+        FinishBlocked(block, block_sums, out_row + v * out.plane_stride);
+      } else {
+        FinishRowMajor(block, y, block_sums);
+      }
+    }
+  }
+
+  const float* Addend() const {
+    return p_.epilogue.combine == Combine::kNone ? nullptr : run_.inputs[kConvAddend].data<float>();
+  }
+
+  void FinishBlocked(std::int64_t block, const float* sums, std::int64_t offset) {
+    if (p_.epilogue.activation == Activation::kNone && Addend() == nullptr) return;
+    FinishRow(kTag, p_.epilogue, hn::Load(kTag, plan_.operands.Slope() + block * kLanes), sums,
+              Addend() == nullptr ? nullptr : Addend() + offset,
+              run_.outputs[0].data<float>() + offset, cols_ * kLanes);
+  }
+
+  void FinishRowMajor(std::int64_t block, std::int64_t y, const float* sums) {
+    float* planes = scratch_ + plan_.input_floats + plan_.sums_floats;
+    const std::int64_t first = block * kLanes;
+    const std::int64_t channels = std::min(kLanes, p_.out_channels - first);
+    PixelsToPlanes(kTag, sums, channels, cols_, planes, cols_);
+    for (std::int64_t c = 0; c < channels; ++c) {
+      const std::int64_t offset =
+          ((image_ * p_.out_channels + first + c) * p_.out_height + y) * p_.out_width + x0_;
+      FinishRow(kTag, p_.epilogue, hn::Set(kTag, plan_.operands.Slope()[first + c]),
+                planes + c * cols_, Addend() == nullptr ? nullptr : Addend() + offset,
+                run_.outputs[0].data<float>() + offset, cols_);
+    }
+  }
+
+  const DirectPlan& plan_;
+  const ConvParams& p_;
+  const RunContext& run_;
+  float* scratch_;
+  std::int64_t split_, x0_, y0_, image_, rows_, cols_;
+  const float* input_ = nullptr;
+  std::int64_t input_y_ = 0;  // input row that lies at input_
+};
+
+}  // namespace tessera::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

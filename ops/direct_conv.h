@@ -1,0 +1,48 @@
+// What the direct convolution's set-up and its per-target code share.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "ops/conv.h"
+#include "ops/conv_tiling.h"
+
+namespace tessera {
+
+// Output blocks that the micro-kernel computes together, with their weights
+// [tap][input channel][vectors * lanes] at `weights` floats into the packed weights.
+struct DirectGroup {
+  int vectors;
+  std::int64_t first_block;        // of the output
+  std::int64_t first_input_block;  // of the convolution group that these blocks belong to
+  std::int64_t weights;
+};
+
+// Everything about a direct convolution that is known before it runs. Strides are in floats.
+struct DirectPlan {
+  ConvParams params;
+  bool input_blocked, output_blocked;
+  bool in_place;  // the micro-kernel reads the input tensor itself; else a copy of the tile
+  std::int64_t group_channels;  // input channels that one output channel depends on
+  BlockedLayout input, output;  // used where they are blocked
+
+  ConvTiling tiling;
+  std::int64_t splits;  // tasks that share a tile, each with some of the groups
+  std::vector<DirectGroup> groups;
+
+  // Of the input as the micro-kernel reads it.
+  std::int64_t row_stride, block_stride;
+  std::vector<std::ptrdiff_t> taps;
+
+  std::shared_ptr<const AlignedBuffer> weights;
+  EpilogueOperands operands;
+
+  // Parts of a thread's scratch memory, in floats.
+  std::size_t input_floats;   // the copy of the input tile
+  std::size_t sums_floats;    // a row of sums of one group: [vectors][tile cols][lanes]
+  std::size_t planes_floats;  // the same row of one block, transposed (row-major output)
+};
+
+}  // namespace tessera

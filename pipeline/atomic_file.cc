@@ -1,0 +1,100 @@
+#include "pipeline/atomic_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <random>
+#include <set>
+#include <system_error>
+
+#include "ops/error.h"
+
+namespace tessera {
+namespace {
+
+// Temporary names that exist. Names are made, renamed and removed under its lock, so that
+// AbandonAll leaves none behind.
+struct OpenNames {
+  std::mutex mutex;
+  std::set<std::filesystem::path> names;
+};
+OpenNames& TheOpenNames() {
+  static auto* open_names = new OpenNames;  // outlives every thread
+  return *open_names;
+}
+
+// The length does not depend on the target's name: that may be as long as the file system allows.
+std::string RandomName() {
+  constexpr char kLetters[] = "0123456789abcdefghijklmnopqrstuv";
+  std::random_device random;
+  std::string name = ".tessera-";
+  for (int i = 0; i < 10; ++i) name += kLetters[random() % 32];
+  return name + ".tmp";
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(const std::filesystem::path& target) {
+  std::error_code error;
+  target_ = std::filesystem::weakly_canonical(target, error);
+  Require(!error, "cannot write: ", error.message());
+  struct stat old = {};
+  const bool replaces = ::stat(target_.c_str(), &old) == 0;
+  Require(!replaces || !S_ISDIR(old.st_mode), "cannot write: is a folder");
+  Require(!replaces || S_ISREG(old.st_mode), "cannot write: exists and is no ordinary file");
+
+  OpenNames& open_names = TheOpenNames();
+  std::lock_guard lock(open_names.mutex);
+  int fd = -1;
+  do {
+    temporary_ = target_.parent_path() / RandomName();
+    fd = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (fd < 0 && errno == EEXIST);
+  Require(fd >= 0, "cannot create a file in its folder: ", std::strerror(errno));
+  // Best effort: some file systems know no permissions.
+  if (replaces) (void)!::fchmod(fd, old.st_mode & 07777);
+  stream_ = ::fdopen(fd, "wb");
+  if (stream_ == nullptr) {
+    ::close(fd);
+    ::unlink(temporary_.c_str());
+    throw std::bad_alloc();
+  }
+  open_names.names.insert(temporary_);
+}
+
+AtomicFile::~AtomicFile() {
+  if (stream_ != nullptr) std::fclose(stream_);
+  OpenNames& open_names = TheOpenNames();
+  std::lock_guard lock(open_names.mutex);
+  if (open_names.names.erase(temporary_) != 0) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::Commit() {
+  // A failed write of earlier is remembered by the stream, its errno is not.
+  Require(!std::ferror(stream_), "cannot write: the disk took only a part");
+  Require(std::fflush(stream_) == 0, "cannot write: ", std::strerror(errno));
+  // Pipes and some network file systems have no fsync.
+  Require(::fsync(::fileno(stream_)) == 0 || errno == EINVAL || errno == ENOSYS,
+          "cannot write: ", std::strerror(errno));
+  const int closed = std::fclose(stream_);
+  stream_ = nullptr;
+  Require(closed == 0, "cannot write: ", std::strerror(errno));
+
+  OpenNames& open_names = TheOpenNames();
+  std::lock_guard lock(open_names.mutex);
+  Require(::rename(temporary_.c_str(), target_.c_str()) == 0,
+          "cannot write: ", std::strerror(errno));
+  open_names.names.erase(temporary_);
+}
+
+void AtomicFile::AbandonAll() {
+  OpenNames& open_names = TheOpenNames();
+  open_names.mutex.lock();  // for ever
+  for (const std::filesystem::path& name : open_names.names) ::unlink(name.c_str());
+}
+
+}  // namespace tessera

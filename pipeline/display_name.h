@@ -1,0 +1,25 @@
+// File names in messages.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "ops/error.h"
+
+namespace tessera {
+
+// The name on one line of valid UTF-8: control characters, backslashes and bytes that are no UTF-8
+// are shown as \n, \\, \xFF.
+std::string DisplayName(const std::filesystem::path& path);
+
+// Returns f(); an Error from it gets the name in front: "cat.png: file ends too soon".
+template <typename F>
+auto NamingFile(const std::filesystem::path& path, F&& f) {
+  try {
+    return f();
+  } catch (const Error& error) {
+    throw Error(StrCat(DisplayName(path), ": ", error.what()));
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,173 @@
+#include "pipeline/session_model.h"
+
+#include <array>
+#include <numeric>
+#include <utility>
+
+#include "ops/error.h"
+
+namespace tessera {
+namespace {
+
+bool IsFloat(DType type) { return type == DType::kFloat32 || type == DType::kFloat16; }
+
+std::string Describe(const ValueDecl& value) {
+  std::string text = StrCat("'", value.name, "' ", Name(value.dtype));
+  if (!value.has_shape) return text + " of unknown shape";
+  text += " [";
+  for (std::size_t i = 0; i < value.dims.size(); ++i)
+    text += (i ? ", " : "") + (value.dims[i] < 0 ? "?" : std::to_string(value.dims[i]));
+  return text + "]";
+}
+
+class SessionModel final : public TileModel {
+ public:
+  SessionModel(std::shared_ptr<Session> session, std::string name)
+      : session_(std::move(session)), name_(std::move(name)) {
+    FindTraits();
+    EstimateMemory();
+  }
+
+  const std::string& name() const override { return name_; }
+  const ModelTraits& traits() const override { return traits_; }
+
+  void Run(const TensorView& input, std::vector<Tensor>& outputs, Parallel& parallel) override {
+    const NamedView named{session_->inputs()[0].name, input};
+    if (half_output_) {
+      RunToHalf(named, outputs, parallel);
+    } else {
+      session_->Run({&named, 1}, outputs, &parallel);
+    }
+    const ReceptiveField& field = traits_.field;
+    const Shape expected{1, traits_.channels,
+                         input.shape[2] * field.height.scale_num / field.height.scale_den,
+                         input.shape[3] * field.width.scale_num / field.width.scale_den};
+    Require(outputs[0].shape() == expected, name_, ": makes ", outputs[0].shape(), " of ",
+            input.shape, ", not the ", expected, " that its scale promises");
+  }
+
+  std::size_t RunBytes(std::int64_t width, std::int64_t height) const override {
+    return static_cast<std::size_t>(bytes_ +
+                                    bytes_per_pixel_ * static_cast<double>(width * height));
+  }
+
+ private:
+  // A float16 output waits in outputs[1], so that the next run finds it there, and is widened into
+  // outputs[0].
+  void RunToHalf(const NamedView& input, std::vector<Tensor>& outputs, Parallel& parallel) const {
+    outputs.resize(2);
+    std::vector<Tensor> halves;
+    halves.push_back(std::move(outputs[1]));
+    session_->Run({&input, 1}, halves, &parallel);
+    if (outputs[0].shape() != halves[0].shape() || !outputs[0].view().present())
+      outputs[0] = Tensor(DType::kFloat32, halves[0].shape());
+    const auto* from = halves[0].data<std::uint16_t>();
+    auto* to = outputs[0].data<float>();
+    for (std::int64_t i = 0; i < halves[0].size(); ++i) to[i] = HalfToFloat(from[i]);
+    outputs[1] = std::move(halves[0]);
+  }
+
+  void FindTraits() {
+    Require(session_->inputs().size() == 1, name_, ": upscaling models have one input, this has ",
+            session_->inputs().size());
+    const ValueDecl& input = session_->inputs()[0];
+    const bool picture = IsFloat(input.dtype) && (!input.has_shape || input.dims.size() == 4);
+    const std::int64_t channels = picture && input.has_shape ? input.dims[1] : -1;
+    Require(picture && (channels == 3 || channels == 1 || channels == -1), name_, ": input ",
+            Describe(input), " is no picture: float [1, 3 or 1, height, width] is needed");
+    const std::int64_t declared_height = input.has_shape ? input.dims[2] : -1;
+    const std::int64_t declared_width = input.has_shape ? input.dims[3] : -1;
+    const bool is_static = declared_height > 0 && declared_width > 0;
+
+    // The first size that the network accepts decides. A declared size is tried after others: most
+    // networks run at any size, whatever the file says.
+    constexpr std::int64_t kProbe = 192;
+    std::vector<Shape> probes;
+    for (std::int64_t c : channels == -1 ? std::vector<std::int64_t>{3, 1} : std::vector{channels})
+      probes.push_back({1, c, kProbe, kProbe});
+    if (is_static) {
+      const std::int64_t c = channels == -1 ? 3 : channels;
+      // Another size than the declared one, but one that has the same small factors.
+      probes = {{1, c, 2 * declared_height, 2 * declared_width},
+                {1, c, declared_height, declared_width}};
+    }
+    std::string refusal;
+    for (std::size_t i = 0; i < probes.size(); ++i) {
+      try {
+        Examine(probes[i]);
+      } catch (const Error& error) {
+        // Of several, the one about the shape that the model most likely means.
+        if (refusal.empty() || is_static) refusal = error.what();
+        continue;
+      }
+      if (is_static && i == 1) traits_.fixed_input = {declared_width, declared_height};
+      return;
+    }
+    throw Error(refusal);
+  }
+
+  // Fills traits_ from how the network treats an input of this shape. Throws Error if it refuses.
+  void Examine(const Shape& shape) {
+    const TensorView output = session_->InferOutputs({&shape, 1})[0];
+    Require(IsFloat(output.dtype) && output.shape.rank() == 4 && output.shape[0] == 1 &&
+                output.shape[1] == shape[1] && output.shape[2] > 0 && output.shape[3] > 0,
+            name_, ": is no upscaling model: makes ", Name(output.dtype), " ", output.shape, " of ",
+            shape);
+    half_output_ = output.dtype == DType::kFloat16;
+    traits_.channels = static_cast<int>(shape[1]);
+    sample_ = shape;
+    const std::optional<ReceptiveField> field = session_->FindReceptiveField({&shape, 1});
+    traits_.local = field.has_value();
+    if (field) {
+      traits_.field = *field;
+    } else {
+      traits_.field.height = AxisOfSizes(shape[2], output.shape[2]);
+      traits_.field.width = AxisOfSizes(shape[3], output.shape[3]);
+    }
+    const auto scaled = [](std::int64_t length, const ReceptiveField::Axis& axis) {
+      return length * axis.scale_num / axis.scale_den;
+    };
+    Require(scaled(shape[2], traits_.field.height) == output.shape[2] &&
+                scaled(shape[3], traits_.field.width) == output.shape[3],
+            name_, ": makes ", output.shape, " of ", shape,
+            ": models that crop their border are not supported");
+  }
+
+  static ReceptiveField::Axis AxisOfSizes(std::int64_t in, std::int64_t out) {
+    const std::int64_t gcd = std::gcd(in, out);
+    return {.scale_num = out / gcd, .scale_den = in / gcd};
+  }
+
+  // Buffers grow with the area; two sizes give the line.
+  void EstimateMemory() {
+    const double area = static_cast<double>(sample_[2] * sample_[3]);
+    const double scale = static_cast<double>(traits_.field.height.scale_num) /
+                         static_cast<double>(traits_.field.height.scale_den) *
+                         static_cast<double>(traits_.field.width.scale_num) /
+                         static_cast<double>(traits_.field.width.scale_den);
+    const double arena = static_cast<double>(session_->ArenaBytes({&sample_, 1}));
+    bytes_per_pixel_ = arena / area;
+    if (!traits_.fixed_input) {
+      const Shape larger{1, traits_.channels, 2 * sample_[2], 2 * sample_[3]};
+      const double larger_arena = static_cast<double>(session_->ArenaBytes({&larger, 1}));
+      bytes_per_pixel_ = (larger_arena - arena) / (3 * area);
+      bytes_ = std::max(0.0, arena - bytes_per_pixel_ * area);
+    }
+    bytes_per_pixel_ += 4.0 * traits_.channels * (1 + scale);
+  }
+
+  std::shared_ptr<Session> session_;
+  std::string name_;
+  ModelTraits traits_;
+  bool half_output_ = false;
+  Shape sample_;  // a shape that the network accepts
+  double bytes_ = 0, bytes_per_pixel_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<TileModel> MakeSessionModel(std::shared_ptr<Session> session, std::string name) {
+  return std::make_unique<SessionModel>(std::move(session), std::move(name));
+}
+
+}  // namespace tessera

@@ -1,0 +1,17 @@
+// A session as a tile model.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/session.h"
+#include "pipeline/tile_model.h"
+
+namespace tessera {
+
+// Looks at the network: it has to map one picture, float [1, 3 or 1, height, width], to a picture
+// of as many channels at a fixed scale (a ratio of whole numbers, from shape inference). Throws
+// Error that says what it is instead. `name` is for messages.
+std::unique_ptr<TileModel> MakeSessionModel(std::shared_ptr<Session> session, std::string name);
+
+}  // namespace tessera

@@ -1,0 +1,38 @@
+#include "pipeline/tile_workers.h"
+
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "engine/cpu_budget.h"
+
+namespace tessera {
+
+void ForEachTile(const TilePlan& plan,
+                 FunctionRef<void(const Tile& tile, int worker, Parallel& parallel)> body) {
+  std::atomic<std::size_t> next = 0;
+  std::atomic<bool> failed = false;
+  std::mutex mutex;
+  std::exception_ptr error;  // the first one
+
+  const auto work = [&](int worker) {
+    try {
+      ThreadTeam team(plan.ThreadsOf(worker));
+      for (std::size_t i = next++; i < plan.tiling.tiles.size() && !failed; i = next++)
+        body(plan.tiling.tiles[i], worker, team);
+    } catch (...) {
+      std::lock_guard lock(mutex);
+      if (!failed.exchange(true)) error = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (int worker = 1; worker < plan.workers; ++worker) others.emplace_back(work, worker);
+    work(0);
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace tessera

@@ -1,0 +1,215 @@
+#include "pipeline/upscaler.h"
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "engine/cpu_budget.h"
+#include "ops/error.h"
+#include "pipeline/planes.h"
+#include "pipeline/quantise.h"
+#include "pipeline/resample.h"
+#include "pipeline/tile_workers.h"
+
+namespace tessera {
+namespace {
+
+// The alpha of the result, any part of it.
+class AlphaSource {
+ public:
+  AlphaSource(const Picture& in, std::int64_t width, std::int64_t height)
+      : in_width_(in.width()),
+        resampler_(in.width(), in.height(), width, height, ResampleKernel::kCatmullRom),
+        alpha_(static_cast<std::size_t>(in.width() * in.height())) {
+    ReadChannel(in, in.format().channels - 1, {0, 0, in.width(), in.height()}, alpha_.data());
+  }
+
+  // Adds the alpha of `rect` to the planes; `buffer` holds it.
+  void Add(const Rect& rect, std::vector<float>& buffer, PlanesView& planes) const {
+    buffer.resize(static_cast<std::size_t>(rect.width * rect.height));
+    resampler_.Run(alpha_.data(), in_width_, rect, buffer.data(), rect.width);
+    planes.alpha = buffer.data();
+    planes.alpha_stride = rect.width;
+  }
+
+ private:
+  std::int64_t in_width_;
+  Resampler resampler_;
+  std::vector<float> alpha_;
+};
+
+// Takes the network's output, part by part, to the result.
+class Destination {
+ public:
+  virtual ~Destination() = default;
+  // `planes` hold `rect` of the picture at the model's own size.
+  virtual void Put(const Rect& rect, PlanesView planes) = 0;
+};
+
+// The model's own size is what is wanted.
+class DirectDestination final : public Destination {
+ public:
+  DirectDestination(const Picture& result, const AlphaSource* alpha)
+      : result_(result), alpha_(alpha) {}
+
+  void Put(const Rect& rect, PlanesView planes) override {
+    std::vector<float> alpha_buffer;
+    if (alpha_ != nullptr) alpha_->Add(rect, alpha_buffer, planes);
+    WritePlanes(planes, rect, result_);
+  }
+
+ private:
+  const Picture& result_;
+  const AlphaSource* alpha_;
+};
+
+// Collects the picture at the model's own size and resamples it when it is complete.
+class ResampledDestination final : public Destination {
+ public:
+  ResampledDestination(int colours, std::int64_t width, std::int64_t height, const Picture& result,
+                       const AlphaSource* alpha)
+      : colours_(colours),
+        width_(width),
+        height_(height),
+        result_(result),
+        alpha_(alpha),
+        samples_(static_cast<std::size_t>(colours * width * height) * sizeof(float)) {}
+
+  void Put(const Rect& rect, PlanesView planes) override {
+    for (int c = 0; c < colours_; ++c) {
+      for (std::int64_t y = 0; y < rect.height; ++y) {
+        // Clamped before the kernel spreads what overshoots.
+        const std::int64_t bad = ClampToUnit(planes.colour[c] + y * planes.stride, rect.width,
+                                             Plane(c) + (rect.y + y) * width_ + rect.x);
+        Require(bad < 0, "the result holds a value that is no finite number at (", rect.x + bad,
+                ", ", rect.y + y, ") of ", width_, "x", height_);
+      }
+    }
+  }
+
+  void Finish(Parallel& parallel) const {
+    const Resampler resampler(width_, height_, result_.width(), result_.height(),
+                              ResampleKernel::kLanczos3);
+    constexpr std::int64_t kBand = 64;
+    parallel.For((result_.height() + kBand - 1) / kBand, [&](std::int64_t i, int) {
+      const std::int64_t top = i * kBand;
+      const Rect band{0, top, result_.width(), std::min(kBand, result_.height() - top)};
+      const auto size = static_cast<std::size_t>(band.width * band.height);
+      std::vector<float> samples(size * static_cast<std::size_t>(colours_)), alpha_buffer;
+      PlanesView planes{.colours = colours_, .stride = band.width};
+      for (int c = 0; c < colours_; ++c) {
+        float* plane = samples.data() + size * static_cast<std::size_t>(c);
+        resampler.Run(Plane(c), width_, band, plane, band.width);
+        planes.colour[c] = plane;
+      }
+      if (alpha_ != nullptr) alpha_->Add(band, alpha_buffer, planes);
+      WritePlanes(planes, band, result_);
+    });
+  }
+
+ private:
+  float* Plane(int c) const { return samples_.As<float>() + c * width_ * height_; }
+
+  int colours_;
+  std::int64_t width_, height_;
+  const Picture& result_;
+  const AlphaSource* alpha_;
+  AlignedBuffer samples_;
+};
+
+// What a worker keeps from tile to tile.
+struct Workspace {
+  Tensor input;
+  std::vector<std::vector<Tensor>> outputs;  // one a run
+};
+
+// The planes of a picture go through the network in one run, or one by one.
+class TileRunner {
+ public:
+  TileRunner(TileModel& model, const Picture& in)
+      : model_(model),
+        in_(in),
+        model_channels_(model.traits().channels),
+        runs_(model_channels_ == 3 ? 1 : in.format().ColourChannels()) {}
+
+  int colours() const { return model_channels_ * runs_; }
+
+  // The network's output for the tile, uncropped; it lies in `work`.
+  PlanesView Run(const Tile& tile, Workspace& work, Parallel& parallel) const {
+    const Rect& rect = tile.input;
+    if (!work.input.view().present())
+      work.input = Tensor(DType::kFloat32, {1, model_channels_, rect.height, rect.width});
+    work.outputs.resize(static_cast<std::size_t>(runs_));
+    PlanesView planes{.colours = colours()};
+    for (int run = 0; run < runs_; ++run) {
+      for (int c = 0; c < model_channels_; ++c) {
+        // Grey has the same plane for all.
+        const int channel = in_.format().ColourChannels() == 1 ? 0 : run + c;
+        ReadChannel(in_, channel, rect, work.input.data<float>() + c * rect.width * rect.height);
+      }
+      std::vector<Tensor>& outputs = work.outputs[static_cast<std::size_t>(run)];
+      model_.Run(work.input.view(), outputs, parallel);
+      const Shape& shape = outputs[0].shape();
+      planes.stride = shape[3];
+      for (int c = 0; c < model_channels_; ++c)
+        planes.colour[run + c] = outputs[0].data<float>() + c * shape[2] * shape[3];
+    }
+    return planes;
+  }
+
+ private:
+  TileModel& model_;
+  const Picture& in_;
+  int model_channels_, runs_;
+};
+
+}  // namespace
+
+Upscaler::Size Upscaler::OwnSize(std::int64_t width, std::int64_t height) const {
+  const ReceptiveField& field = model_->traits().field;
+  return {AxisCut(width, field.width).output_length(),
+          AxisCut(height, field.height).output_length()};
+}
+
+Picture Upscaler::Upscale(const Picture& in, const PictureFormat& out,
+                          const TileProgress& progress) const {
+  const TilePlan plan = PlanTiles(in.width(), in.height(), *model_, options_);
+  const Tiling& tiling = plan.tiling;
+  Picture result(out);
+  std::optional<AlphaSource> alpha;
+  if (in.format().HasAlpha()) alpha.emplace(in, out.width, out.height);
+  const AlphaSource* alpha_source = alpha ? &*alpha : nullptr;
+
+  const TileRunner runner(*model_, in);
+  DirectDestination direct(result, alpha_source);
+  std::optional<ResampledDestination> resampled;
+  if (out.width != tiling.output_width || out.height != tiling.output_height) {
+    resampled.emplace(runner.colours(), tiling.output_width, tiling.output_height, result,
+                      alpha_source);
+  }
+  Destination& destination = resampled ? static_cast<Destination&>(*resampled) : direct;
+
+  std::vector<Workspace> workspaces(static_cast<std::size_t>(plan.workers));
+  std::mutex mutex;
+  std::size_t done = 0;
+  ForEachTile(plan, [&](const Tile& tile, int worker, Parallel& parallel) {
+    PlanesView planes = runner.Run(tile, workspaces[static_cast<std::size_t>(worker)], parallel);
+    const std::int64_t skipped =
+        (tile.output.y - tile.output_y) * planes.stride + tile.output.x - tile.output_x;
+    for (int c = 0; c < planes.colours; ++c) planes.colour[c] += skipped;
+    destination.Put(tile.output, planes);
+    std::lock_guard lock(mutex);
+    ++done;
+    if (progress) progress(done, tiling.tiles.size());
+  });
+  workspaces.clear();
+  if (resampled) {
+    ThreadTeam team(plan.threads);
+    resampled->Finish(team);
+  }
+  return result;
+}
+
+}  // namespace tessera
