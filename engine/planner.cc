@@ -211,6 +211,18 @@ class Planner {
     }
   }
 
+  // False for the shortcut of conv(x) + x, say: x may be overwritten as an addend, not as X.
+  bool OnlyOverwritableInputsLieIn(int storage, const DraftStep& draft) const {
+    for (std::size_t i = 0; i < draft.inputs.size(); ++i) {
+      const TensorId in = draft.inputs[i];
+      if (in != kNoTensor && tensors_[static_cast<std::size_t>(in)].storage == storage &&
+          !draft.step.kernel->CanOverwriteInput(i)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
   // Lets a step's first output lie where an input lay that nobody reads afterwards.
   void ShareInPlace() {
     for (std::size_t s = 0; s < steps_.size(); ++s) {
@@ -225,7 +237,8 @@ class Planner {
         const Storage old = storages_[static_cast<std::size_t>(from)];
         Storage& merged = storages_[static_cast<std::size_t>(to)];
         if (from == to || old.kind != BufferRef::Kind::kArena || old.last != static_cast<int>(s) ||
-            old.bytes != merged.bytes || Info(in).layout != Info(out).layout) {
+            old.bytes != merged.bytes || Info(in).layout != Info(out).layout ||
+            !OnlyOverwritableInputsLieIn(from, draft)) {
           continue;
         }
         merged.first = old.first;
