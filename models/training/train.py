@@ -2,7 +2,7 @@
 
 Runs for --steps or --minutes, whichever ends first, with a cosine learning rate; started again
 without --new-cycle it goes on from the checkpoint, with it a new cycle starts from the averaged
-weights. Checkpoints, a log and the best export lie in --directory.
+weights. Checkpoints and the best export lie in --directory. SIGTERM and SIGINT leave a checkpoint.
 """
 
 import argparse
@@ -10,6 +10,7 @@ import copy
 import json
 import math
 import os
+import signal
 import time
 
 import torch
@@ -37,7 +38,7 @@ def arguments():
     parser.add_argument("--warm-up", type=int, default=300)
     parser.add_argument("--average", type=float, default=0.999)
     parser.add_argument("--check-every", type=int, default=500)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=2, help="at most")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--new-cycle", action="store_true")
     parser.add_argument("--watch", nargs=2, action="append", default=[], metavar=("LOW", "HIGH"),
@@ -45,10 +46,33 @@ def arguments():
     return parser.parse_args()
 
 
+class Pace:
+    """Sets the number of threads: at the lowest priority, on a busy machine, threads that wait for
+    each other can be slower than one alone. Tries both every `BLOCK` steps, keeps the faster."""
+
+    BLOCK, TRIAL = 80, 10
+
+    def __init__(self, threads):
+        self.choices, self.step, self.times = sorted({1, threads}), 0, {}
+
+    def next(self):
+        phase = self.step % self.BLOCK // self.TRIAL
+        if self.step % self.TRIAL == 0:
+            now = time.time()
+            if 0 < phase <= len(self.choices):
+                self.times[self.choices[phase - 1]] = now - self.start
+            self.start = now
+            fastest = min(self.choices, key=lambda n: self.times.get(n, 0))
+            self.threads = self.choices[phase] if phase < len(self.choices) else fastest
+            torch.set_num_threads(self.threads)
+        self.step += 1
+
+
 class Trainer:
     def __init__(self, args):
         self.args = args
-        torch.set_num_threads(args.threads)
+        self.pace = Pace(args.threads)
+        self.stop = False
         torch.manual_seed(args.seed)
         self.config = {k: getattr(args, k) for k in ("features", "blocks", "scale")}
         self.net = network.Network(**self.config)
@@ -131,17 +155,26 @@ class Trainer:
 
     def run(self):
         args, losses, last = self.args, [], time.time()
-        while self.progress() < 1:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self.on_signal)
+        psnr = {}
+        while self.progress() < 1 and not self.stop:
+            self.pace.next()
             losses.append(self.train_step())
             now = time.time()
             self.spent, last = self.spent + now - last, now
             if self.cycle_step % args.check_every == 0 or self.progress() >= 1:
                 psnr = self.check()
                 self.save(psnr)
-                print("step %d, %.1f min, %.0f%%, rate %.2e, loss %.5f, %s" % (
+                print("step %d, %.1f min, %.0f%%, rate %.2e, loss %.5f, %d threads, %s" % (
                     self.step, self.spent / 60, 100 * self.progress(), self.rate(),
-                    sum(losses) / len(losses), json.dumps(psnr)), flush=True)
+                    sum(losses) / len(losses), self.pace.threads, json.dumps(psnr)), flush=True)
                 losses = []
+        if self.stop:
+            self.save(psnr)
+
+    def on_signal(self, *_):
+        self.stop = True
 
 
 def main():
