@@ -209,6 +209,7 @@ const OpDef kFusedConvOp = {.type = "FusedConv",
                             .infer = InferConv,
                             .prepare = PrepareConv,
                             .layouts = ConvLayouts,
-                            .field = ConvField};
+                            .field = ConvField,
+                            .internal = true};
 
 }  // namespace tessera

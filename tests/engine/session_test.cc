@@ -235,6 +235,23 @@ TEST(Session, InputsAreNeverOverwritten) {
   EXPECT_THAT(x.values<float>(), testing::ElementsAre(-1, 2, -3, 4));
 }
 
+TEST(Session, AShortcutThatIsAlsoTheInputIsNotOverwritten) {
+  for (const std::int64_t kernel : {3, 5}) {
+    TestModel model;
+    model.Input("x", {1, 16, -1, -1})
+        .Noise("w", {16, 16, kernel, kernel})
+        .Node("Relu", {"x"}, {"r"})
+        .Node("Conv", {"r", "w"}, {"c"}, {{"pads", Ints(4, kernel / 2)}})
+        .Node("Add", {"c", "r"}, {"s"})
+        .Node("Relu", {"s"}, {"y"})
+        .Output("y");
+    const Tensor x = Noise({1, 16, 40, 50}, 9);
+    const std::vector<float> got = RunOne(*model.Load(), x);
+    EXPECT_THAT(got, testing::Pointwise(testing::FloatNear(1e-3f),
+                                        RunOne(*model.Load({.reference = true}), x)));
+  }
+}
+
 TEST(Session, Float16ModelsTakeAndGiveFloat16) {
   TestModel m;
   m.Input("x", {3}, onnx::TensorProto::FLOAT16);
