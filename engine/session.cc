@@ -11,6 +11,7 @@
 #include "engine/onnx_import.h"
 #include "engine/planner.h"
 #include "engine/receptive_field.h"
+#include "simd/flush_denormals.h"
 
 namespace tessera {
 namespace {
@@ -136,6 +137,7 @@ void RunSteps(const Plan& plan, RunState& state, Parallel& parallel, RunProfile*
                                     ? state.input_bytes[e.where.index]
                                     : state.output_bytes[e.where.index];
   }
+  const FlushDenormals flush;
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
   const auto elapsed_ms = [&] {

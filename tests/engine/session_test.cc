@@ -283,6 +283,20 @@ TEST(Session, CastToFloat16Rounds) {
   EXPECT_THAT(RunOne(*m.Load(), x), testing::ElementsAre(1.0f, 3.0f));
 }
 
+TEST(Session, DenormalsAreZero) {
+  TestModel m;
+  m.Input("x", {1, 16, -1, -1}).Floats("half", {}, {0.5f}).Noise("w", {16, 16, 3, 3});
+  m.Node("Mul", {"x", "half"}, {"h"});
+  m.Node("Conv", {"h", "w"}, {"y"}, {{"pads", Ints{1, 1, 1, 1}}}).Output("y");
+  const Tensor x(DType::kFloat32, {1, 16, 40, 40});
+  std::fill(x.values<float>().begin(), x.values<float>().end(), 1e-39f);
+  ThreadTeam team(2);
+  for (const float v : RunOne(*m.Load(), x, &team)) ASSERT_EQ(v, 0.0f);
+  // And only while a network runs.
+  volatile float denormal = 1e-39f;
+  EXPECT_NE(denormal * 0.5f, 0.0f);
+}
+
 TEST(Session, ErrorsNameWhatIsWrong) {
   TestModel m;
   m.Input("x", {1, 3, -1, -1}).Noise("w", {4, 3, 3, 3});
