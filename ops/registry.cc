@@ -6,16 +6,82 @@
 
 namespace tessera {
 
+extern const OpDef kAbsOp;
+extern const OpDef kAddOp;
+extern const OpDef kCastOp;
+extern const OpDef kClipOp;
+extern const OpDef kConcatOp;
+extern const OpDef kConstantOfShapeOp;
+extern const OpDef kConstantOp;
 extern const OpDef kConvOp;
+extern const OpDef kDepthToSpaceOp;
+extern const OpDef kDivOp;
+extern const OpDef kDropoutOp;
+extern const OpDef kEluOp;
+extern const OpDef kExpOp;
+extern const OpDef kFlattenOp;
 extern const OpDef kFusedConvOp;
+extern const OpDef kHardSigmoidOp;
+extern const OpDef kHardSwishOp;
 extern const OpDef kIdentityOp;
+extern const OpDef kLeakyReluOp;
+extern const OpDef kMaxOp;
+extern const OpDef kMinOp;
+extern const OpDef kMulOp;
+extern const OpDef kNegOp;
+extern const OpDef kPReluOp;
+extern const OpDef kPowOp;
+extern const OpDef kReluOp;
+extern const OpDef kReshapeOp;
+extern const OpDef kResizeOp;
+extern const OpDef kSigmoidOp;
+extern const OpDef kSpaceToDepthOp;
+extern const OpDef kSqrtOp;
+extern const OpDef kSqueezeOp;
+extern const OpDef kSubOp;
+extern const OpDef kTanhOp;
+extern const OpDef kUnsqueezeOp;
+extern const OpDef kUpsampleOp;
 
 namespace {
 
 const OpDef* const kOps[] = {
+    &kAbsOp,
+    &kAddOp,
+    &kCastOp,
+    &kClipOp,
+    &kConcatOp,
+    &kConstantOfShapeOp,
+    &kConstantOp,
     &kConvOp,
+    &kDepthToSpaceOp,
+    &kDivOp,
+    &kDropoutOp,
+    &kEluOp,
+    &kExpOp,
+    &kFlattenOp,
     &kFusedConvOp,
+    &kHardSigmoidOp,
+    &kHardSwishOp,
     &kIdentityOp,
+    &kLeakyReluOp,
+    &kMaxOp,
+    &kMinOp,
+    &kMulOp,
+    &kNegOp,
+    &kPReluOp,
+    &kPowOp,
+    &kReluOp,
+    &kReshapeOp,
+    &kResizeOp,
+    &kSigmoidOp,
+    &kSpaceToDepthOp,
+    &kSqrtOp,
+    &kSqueezeOp,
+    &kSubOp,
+    &kTanhOp,
+    &kUnsqueezeOp,
+    &kUpsampleOp,
 };
 
 }  // namespace

@@ -49,6 +49,24 @@ const char* Name(DType type) {
   return "?";
 }
 
+std::optional<DType> DTypeFromOnnx(std::int64_t type) {
+  switch (type) {
+    case 1: return DType::kFloat32;
+    case 2: return DType::kUint8;
+    case 3: return DType::kInt8;
+    case 4: return DType::kUint16;
+    case 5: return DType::kInt16;
+    case 6: return DType::kInt32;
+    case 7: return DType::kInt64;
+    case 9: return DType::kBool;
+    case 10: return DType::kFloat16;
+    case 11: return DType::kFloat64;
+    case 12: return DType::kUint32;
+    case 13: return DType::kUint64;
+    default: return std::nullopt;
+  }
+}
+
 float HalfToFloat(std::uint16_t half) {
   const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000u) << 16;
   const std::uint32_t exponent = (half >> 10) & 0x1Fu;

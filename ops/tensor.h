@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <span>
 #include <string>
@@ -32,6 +33,9 @@ enum class DType : std::uint8_t {
 
 std::size_t SizeOf(DType type);
 const char* Name(DType type);  // "float32", ...
+// From the numbers of onnx.TensorProto.DataType, as models and Cast's attribute "to" use them;
+// nullopt for types that are not supported (strings, complex numbers, ...).
+std::optional<DType> DTypeFromOnnx(std::int64_t type);
 
 // DType of a C++ element type.
 template <typename T>

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <set>
 #include <system_error>
@@ -36,17 +37,36 @@ std::string RandomName() {
   return name + ".tmp";
 }
 
-}  // namespace
+// What a path leads to.
+struct Target {
+  std::filesystem::path path;
+  std::optional<mode_t> replaced_mode;  // permissions of the file that is there
+};
 
-AtomicFile::AtomicFile(const std::filesystem::path& target) {
+Target Resolve(const std::filesystem::path& path) {
   std::error_code error;
-  target_ = std::filesystem::weakly_canonical(target, error);
+  Target target{.path = std::filesystem::weakly_canonical(path, error), .replaced_mode = {}};
   Require(!error, "cannot write: ", error.message());
   struct stat old = {};
-  const bool replaces = ::stat(target_.c_str(), &old) == 0;
-  Require(!replaces || !S_ISDIR(old.st_mode), "cannot write: is a folder");
-  Require(!replaces || S_ISREG(old.st_mode), "cannot write: exists and is no ordinary file");
+  if (::stat(target.path.c_str(), &old) != 0) return target;
+  Require(!S_ISDIR(old.st_mode), "cannot write: is a folder");
+  Require(S_ISREG(old.st_mode), "cannot write: exists and is no ordinary file");
+  target.replaced_mode = old.st_mode & 07777;
+  return target;
+}
 
+}  // namespace
+
+void AtomicFile::CheckTarget(const std::filesystem::path& target) {
+  const Target resolved = Resolve(target);
+  const std::filesystem::path folder = resolved.path.parent_path();
+  Require(::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) == 0,
+          "cannot create a file in its folder: ", std::strerror(errno));
+}
+
+AtomicFile::AtomicFile(const std::filesystem::path& target) {
+  const Target resolved = Resolve(target);
+  target_ = resolved.path;
   OpenNames& open_names = TheOpenNames();
   std::lock_guard lock(open_names.mutex);
   int fd = -1;
@@ -56,7 +76,7 @@ AtomicFile::AtomicFile(const std::filesystem::path& target) {
   } while (fd < 0 && errno == EEXIST);
   Require(fd >= 0, "cannot create a file in its folder: ", std::strerror(errno));
   // Best effort: some file systems know no permissions.
-  if (replaces) (void)!::fchmod(fd, old.st_mode & 07777);
+  if (resolved.replaced_mode) (void)!::fchmod(fd, *resolved.replaced_mode);
   stream_ = ::fdopen(fd, "wb");
   if (stream_ == nullptr) {
     ::close(fd);

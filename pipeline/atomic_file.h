@@ -20,6 +20,9 @@ class AtomicFile {
   AtomicFile& operator=(const AtomicFile&) = delete;
   ~AtomicFile();
 
+  // Throws the Errors of the constructor that can be told beforehand, and creates nothing.
+  static void CheckTarget(const std::filesystem::path& target);
+
   // Where to write to. Errors of the stream are found at the latest by Commit.
   std::FILE* stream() const { return stream_; }
 

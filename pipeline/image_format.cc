@@ -79,7 +79,8 @@ PictureFormat HeldFormat(ImageFormat format, const PictureFormat& wanted) {
       if (wanted.channels == 2) held.channels = 4;
       break;
     case ImageFormat::kBmp:
-      if (wanted.channels == 2) held.channels = 4;
+      // Readers take the fourth byte of a BMP for padding.
+      held.channels = wanted.ColourChannels();
       held.bit_depth = 8;
       break;
     case ImageFormat::kPnm:

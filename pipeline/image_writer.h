@@ -14,7 +14,7 @@ namespace tessera {
 
 struct WriteOptions {
   // JPEG: 1 to 100, default 95, chroma never subsampled. WebP: 1 to 100, lossless by default.
-  std::optional<int> quality;
+  std::optional<int> quality = std::nullopt;
 };
 
 class ImageWriter {

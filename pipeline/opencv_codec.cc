@@ -1,9 +1,12 @@
 // Every other format, by OpenCV. It works on whole pictures; rows are handed in and out of those.
 #include <cerrno>
 #include <cstring>
+#include <iostream>
 #include <limits>
+#include <mutex>
 #include <opencv2/core.hpp>
 #include <opencv2/imgcodecs.hpp>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,14 +17,21 @@
 namespace tessera {
 namespace {
 
-// OpenCV prints what it throws; we say it once, in our own words.
-void SilenceOpenCv() {
-  static const bool once = [] {
+// OpenCV's codecs write their complaints to std::cerr; while this lives they go here instead. One
+// at a time. (The programs' own messages go to stderr, which this does not touch.)
+class Complaints {
+ public:
+  Complaints() : lock_(mutex_), stderr_(std::cerr.rdbuf(text_.rdbuf())) {
     cv::redirectError([](int, const char*, const char*, const char*, int, void*) { return 0; });
-    return true;
-  }();
-  (void)once;
-}
+  }
+  ~Complaints() { std::cerr.rdbuf(stderr_); }
+
+ private:
+  static inline std::mutex mutex_;
+  std::lock_guard<std::mutex> lock_;
+  std::ostringstream text_;
+  std::streambuf* stderr_;
+};
 
 std::vector<uchar> ReadAll(std::FILE* file) {
   std::vector<uchar> bytes;
@@ -54,9 +64,9 @@ void SwapRedAndBlue(std::byte* row, const PictureFormat& format) {
 class OpenCvReader final : public ImageReader {
  public:
   explicit OpenCvReader(FilePtr file) {
-    SilenceOpenCv();
     const std::vector<uchar> bytes = ReadAll(file.get());
     try {
+      const Complaints complaints;
       picture_ = cv::imdecode(bytes, cv::IMREAD_UNCHANGED);
     } catch (const cv::Exception& e) {
       throw Error(StrCat("cannot be decoded: ", e.err));
@@ -92,7 +102,6 @@ class OpenCvWriter final : public ImageWriter {
         out_(out),
         picture_(static_cast<int>(picture.height), static_cast<int>(picture.width),
                  CV_MAKETYPE(picture.bit_depth == 8 ? CV_8U : CV_16U, picture.channels)) {
-    SilenceOpenCv();
     switch (format) {
       case ImageFormat::kWebp:
         extension_ = ".webp";
@@ -124,6 +133,7 @@ class OpenCvWriter final : public ImageWriter {
     std::vector<uchar> bytes;
     bool encoded = false;
     try {
+      const Complaints complaints;
       encoded = cv::imencode(extension_, picture_, bytes, parameters_);
     } catch (const cv::Exception& e) {
       throw Error(StrCat("cannot be encoded: ", e.err));

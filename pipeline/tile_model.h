@@ -23,7 +23,7 @@ struct ModelTraits {
   struct Size {
     std::int64_t width, height;
   };
-  std::optional<Size> fixed_input;
+  std::optional<Size> fixed_input = std::nullopt;
 };
 
 class TileModel {

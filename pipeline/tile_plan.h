@@ -16,7 +16,7 @@ struct TileOptions {
   std::int64_t tile = 0;
   // Pixels around a tile that are computed and thrown away. Default: the network's receptive field
   // and kGridMargin, at most kMaxDefaultHalo.
-  std::optional<std::int64_t> overlap;
+  std::optional<std::int64_t> overlap = std::nullopt;
   int threads = 1;                                  // CPUs to use in all
   int workers = 0;                                  // tiles at a time; 0: as it suits
   std::size_t memory_bytes = std::size_t{1} << 30;  // for the buffers of all workers

@@ -95,8 +95,7 @@ Tiling MakeTiling(const AxisCut& x, std::int64_t columns, const AxisCut& y, std:
   Tiling tiling{.output_width = x.output_length(),
                 .output_height = y.output_length(),
                 .tile_width = x.TileLength(columns),
-                .tile_height = y.TileLength(rows),
-                .tiles = {}};
+                .tile_height = y.TileLength(rows)};
   const std::vector<AxisCut::Piece> across = x.Pieces(columns);
   for (const AxisCut::Piece& v : y.Pieces(rows)) {
     for (const AxisCut::Piece& h : across) {

@@ -24,9 +24,9 @@ inline constexpr std::int64_t kGridMargin = 6;
 
 struct AxisCutOptions {
   // Halo on each side, in place of the field's and the margin.
-  std::optional<std::int64_t> halo;
+  std::optional<std::int64_t> halo = std::nullopt;
   // The only input length that the network accepts. The halo shrinks if it has to.
-  std::optional<std::int64_t> fixed_input;
+  std::optional<std::int64_t> fixed_input = std::nullopt;
 };
 
 // The ways to cut one axis, by the number of tiles. Lengths are input pixels unless they are said
@@ -64,7 +64,7 @@ class AxisCut {
   std::int64_t before_, after_;
   std::int64_t padded_, output_;
   std::int64_t steps_;  // what is to be shared out: grid steps of the axis less one pair of halos
-  std::optional<std::int64_t> fixed_input_;
+  std::optional<std::int64_t> fixed_input_ = std::nullopt;
 };
 
 struct Tile {
@@ -76,7 +76,7 @@ struct Tile {
 struct Tiling {
   std::int64_t output_width = 0, output_height = 0;
   std::int64_t tile_width = 0, tile_height = 0;  // of every tile's input
-  std::vector<Tile> tiles;                       // row by row
+  std::vector<Tile> tiles = {};                  // row by row
 };
 Tiling MakeTiling(const AxisCut& x, std::int64_t columns, const AxisCut& y, std::int64_t rows);
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ops/error.h"
+#include "pipeline/atomic_file.h"
 #include "pipeline/display_name.h"
 #include "pipeline/image_reader.h"
 
@@ -36,6 +37,7 @@ PictureFormat OutputFormat(const Upscaler& upscaler, const FileJob& job, const P
 }  // namespace
 
 FileResult UpscaleFile(const Upscaler& upscaler, const FileJob& job, const TileProgress& progress) {
+  NamingFile(job.output, [&] { AtomicFile::CheckTarget(job.output); });
   FileResult result;
   const Picture upscaled = NamingFile(job.input, [&] {
     const std::unique_ptr<ImageReader> reader = OpenImage(job.input);

@@ -15,13 +15,13 @@ struct FileJob {
   std::filesystem::path input, output;     // may be the same
   ImageFormat format = ImageFormat::kPng;  // of the output
   // Of the output to the input; default: the model's own.
-  std::optional<double> scale;
-  WriteOptions write;
+  std::optional<double> scale = std::nullopt;
+  WriteOptions write = {};
 };
 
 struct FileResult {
   PictureFormat input, output;
-  std::vector<std::string> notes;  // on what was lost or is odd, for the user
+  std::vector<std::string> notes = {};  // on what was lost or is odd, for the user
 };
 
 // Reads, upscales, writes. The output is round(width * scale) by round(height * scale), at least

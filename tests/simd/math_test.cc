@@ -33,6 +33,18 @@ void SigmoidOfAll(const float* in, float* out, std::size_t n) {
     hn::StoreU(Sigmoid(d, hn::LoadU(d, in + i)), d, out + i);
   }
 }
+void Expm1OfAll(const float* in, float* out, std::size_t n) {
+  const hn::ScalableTag<float> d;
+  for (std::size_t i = 0; i < n; i += hn::Lanes(d)) {
+    hn::StoreU(Expm1OfNegative(d, hn::LoadU(d, in + i)), d, out + i);
+  }
+}
+void TanhOfAll(const float* in, float* out, std::size_t n) {
+  const hn::ScalableTag<float> d;
+  for (std::size_t i = 0; i < n; i += hn::Lanes(d)) {
+    hn::StoreU(Tanh(d, hn::LoadU(d, in + i)), d, out + i);
+  }
+}
 
 }  // namespace tessera::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -43,6 +55,8 @@ namespace {
 
 HWY_EXPORT(ExpOfAll);
 HWY_EXPORT(SigmoidOfAll);
+HWY_EXPORT(Expm1OfAll);
+HWY_EXPORT(TanhOfAll);
 
 class MathTest : public testing::TestWithParam<std::string> {
  protected:
@@ -98,6 +112,27 @@ TEST_P(MathTest, SigmoidIsWithinFourUlp) {
     }
     const double wanted = 1 / (1 + std::exp(-static_cast<double>(x[i])));
     ASSERT_LE(Ulps(y[i], wanted), 4) << "sigmoid(" << x[i] << ") = " << y[i];
+  }
+}
+
+TEST_P(MathTest, Expm1OfNegativeIsWithinThreeUlp) {
+  const std::vector<float> x = Arguments(110);
+  std::vector<float> y(x.size());
+  HWY_DYNAMIC_DISPATCH(Expm1OfAll)(x.data(), y.data(), x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double wanted = std::expm1(std::min(static_cast<double>(x[i]), 0.0));
+    ASSERT_LE(Ulps(y[i], std::isnan(x[i]) ? x[i] : wanted), 3)
+        << "expm1(" << x[i] << ") = " << y[i];
+  }
+}
+
+TEST_P(MathTest, TanhIsWithinFourUlp) {
+  const std::vector<float> x = Arguments(110);
+  std::vector<float> y(x.size());
+  HWY_DYNAMIC_DISPATCH(TanhOfAll)(x.data(), y.data(), x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    ASSERT_LE(Ulps(y[i], std::tanh(static_cast<double>(x[i]))), 4)
+        << "tanh(" << x[i] << ") = " << y[i];
   }
 }
 

@@ -1,0 +1,34 @@
+#include "apps/interrupt.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <thread>
+
+#include "pipeline/atomic_file.h"
+
+namespace tessera {
+
+void ExitCleanlyWhenInterrupted() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  bool any = false;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction current = {};
+    if (sigaction(signal, nullptr, &current) == 0 && current.sa_handler == SIG_IGN) continue;
+    sigaddset(&signals, signal);
+    any = true;
+  }
+  if (!any) return;
+  // A handler may do next to nothing; a thread that waits for the signal may do everything.
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::thread([signals] {
+    int signal = 0;
+    while (sigwait(&signals, &signal) != 0) {
+    }
+    AtomicFile::AbandonAll();
+    _exit(130);
+  }).detach();
+}
+
+}  // namespace tessera

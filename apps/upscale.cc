@@ -1,0 +1,179 @@
+// upscale: makes a picture larger with a super-resolution network.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "apps/interrupt.h"
+#include "engine/cpu_budget.h"
+#include "engine/session.h"
+#include "models/builtin_models.h"
+#include "ops/error.h"
+#include "pipeline/display_name.h"
+#include "pipeline/session_model.h"
+#include "pipeline/upscale_file.h"
+#include "simd/cpu_target.h"
+
+namespace {
+
+using namespace tessera;
+
+enum ExitCode : int { kDone = 0, kInputFailed = 1, kWrongUsage = 2 };
+
+struct Arguments {
+  std::string input, output, model;
+  std::string scale;
+  std::optional<int> quality;
+  int memory_mb = 1024;
+  TileOptions tiles{.threads = AvailableCpus()};
+  bool list_models = false;
+};
+
+void Say(const std::string& message) { std::fprintf(stderr, "upscale: %s\n", message.c_str()); }
+
+int Fail(ExitCode code, const std::string& message) {
+  Say(message);
+  return code;
+}
+
+// With '.' in every locale.
+double ParseScale(const std::string& text) {
+  double scale = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), scale);
+  Require(
+      error == std::errc() && end == text.data() + text.size() && std::isfinite(scale) && scale > 0,
+      "--scale ", text, ": want a positive number, like 2 or 1.5");
+  return scale;
+}
+
+// Whole numbers in a range; --help names the option's value, not the range.
+CLI::Validator Between(int low, int high) { return CLI::Range(low, high).description(""); }
+
+void PrintModels() {
+  for (const BuiltinModel& model : BuiltinModels()) {
+    std::cout << model.name << (model.name == DefaultModel().name ? " (default)" : "") << ": x"
+              << model.scale << ", " << model.description << " (" << model.licence << ")\n";
+  }
+}
+
+std::unique_ptr<TileModel> LoadModel(const std::string& model) {
+  const BuiltinModel* builtin = model.empty() ? &DefaultModel() : FindBuiltinModel(model);
+  if (builtin != nullptr) {
+    const std::string name(builtin->name);
+    return MakeSessionModel(Session::LoadFromMemory(builtin->onnx, name), name);
+  }
+  std::error_code error;
+  Require(std::filesystem::exists(model, error), DisplayName(model),
+          ": no such file, nor a built-in model (see --list-models)");
+  return MakeSessionModel(Session::Load(model), DisplayName(model));
+}
+
+// Reads the arguments into what is to be done. Throws Error for what makes no sense.
+FileJob MakeJob(const Arguments& arguments) {
+  Require(!arguments.input.empty() && !arguments.output.empty(),
+          "an input and an output are needed (see --help)");
+  FileJob job{.input = arguments.input, .output = arguments.output};
+  std::error_code error;
+  Require(!std::filesystem::is_directory(job.output, error), DisplayName(job.output),
+          ": is a folder; the output has to be a file");
+  const std::optional<ImageFormat> format = FormatOfExtension(job.output);
+  Require(format.has_value(), DisplayName(job.output),
+          ": no picture format has this extension; known are ", KnownExtensions());
+  job.format = *format;
+  Require(!arguments.quality || *format == ImageFormat::kJpeg || *format == ImageFormat::kWebp,
+          "--quality: ", Name(*format), " has none");
+  job.write.quality = arguments.quality;
+  if (!arguments.scale.empty()) job.scale = ParseScale(arguments.scale);
+  return job;
+}
+
+void ShowProgress(std::size_t done, std::size_t total) {
+  std::fprintf(stderr, "\r%3zu %%  %zu of %zu tiles", 100 * done / total, done, total);
+  if (done == total) std::fputs("\r\x1b[K", stderr);
+}
+
+int Run(const Arguments& arguments) {
+  if (arguments.list_models) {
+    PrintModels();
+    return kDone;
+  }
+  FileJob job;
+  std::unique_ptr<Upscaler> upscaler;
+  try {
+    job = MakeJob(arguments);
+    TileOptions tiles = arguments.tiles;
+    tiles.memory_bytes = static_cast<std::size_t>(arguments.memory_mb) << 20;
+    upscaler = std::make_unique<Upscaler>(LoadModel(arguments.model), tiles);
+  } catch (const Error& error) {
+    return Fail(kWrongUsage, error.what());
+  }
+  try {
+    const FileResult result =
+        UpscaleFile(*upscaler, job, isatty(STDERR_FILENO) ? ShowProgress : TileProgress());
+    for (const std::string& note : result.notes)
+      Say(StrCat(DisplayName(job.input), ": note: ", note));
+  } catch (const Error& error) {
+    return Fail(kInputFailed, error.what());
+  } catch (const std::bad_alloc&) {
+    return Fail(kInputFailed, StrCat(DisplayName(job.input), ": not enough memory"));
+  }
+  return kDone;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ExitCleanlyWhenInterrupted();
+  Arguments arguments;
+  CLI::App app("Makes a picture larger with a super-resolution network.", "upscale");
+  app.set_version_flag("--version",
+                       StrCat("upscale ", TESSERA_VERSION, " (", CpuTargetName(), ")"));
+  app.add_option("IN,-i,--input", arguments.input, "Picture to read, whatever its name");
+  app.add_option("OUT,-o,--output", arguments.output,
+                 StrCat("Picture to write, by its extension: ", KnownExtensions()));
+  app.add_option("-m,--model", arguments.model, "ONNX file, or the name of a built-in model")
+      ->type_name("FILE|NAME");
+  app.add_option("-s,--scale", arguments.scale,
+                 "Size of the output relative to the input (default: the model's)")
+      ->type_name("S");
+  app.add_option("--quality", arguments.quality, "Of JPEG (default 95) or WebP (default: lossless)")
+      ->check(Between(1, 100))
+      ->type_name("1-100");
+  app.add_option("-t,--tile", arguments.tiles.tile, "Tile size in input pixels (0: automatic)")
+      ->check(Between(0, 1 << 30))
+      ->type_name("N");
+  app.add_option("--overlap", arguments.tiles.overlap,
+                 "Pixels around a tile that are computed twice (default: what the network sees)")
+      ->check(Between(0, 1 << 20))
+      ->type_name("N");
+  app.add_option("--threads", arguments.tiles.threads, "CPUs to use (default: all there are)")
+      ->check(Between(1, 1024))
+      ->type_name("N");
+  app.add_option("-j,--workers", arguments.tiles.workers,
+                 "Tiles at a time, which share the CPUs (default: automatic)")
+      ->check(Between(1, 1024))
+      ->type_name("K");
+  app.add_option("--memory", arguments.memory_mb, "For tiles, in MB (default 1024)")
+      ->check(Between(1, 1 << 30))
+      ->type_name("MB");
+  app.add_flag("--list-models", arguments.list_models, "Show the built-in models");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help, --version
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    return Fail(kWrongUsage, error.what());
+  }
+  try {
+    return Run(arguments);
+  } catch (const std::exception& error) {
+    return Fail(kInputFailed, error.what());
+  }
+}

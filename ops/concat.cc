@@ -1,0 +1,123 @@
+// Concat along any axis, of any type.
+// https://onnx.ai/onnx/operators/onnx__Concat.html
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "ops/op.h"
+#include "simd/cpu_target.h"
+
+namespace tessera {
+namespace {
+
+void InferConcat(const InferContext& context) {
+  const TensorInfo& first = context.Input(0);
+  Require(context.node.attributes.Has("axis"), "attribute 'axis' is missing");
+  const int axis = NormalizeAxis(context.node.attributes.Int("axis", 0), first.shape.rank());
+  Shape out = first.shape;
+  for (std::size_t i = 1; i < context.inputs.size(); ++i) {
+    const TensorInfo& in = context.Input(i);
+    Require(in.dtype == first.dtype, "inputs of types ", first.dtype, " and ", in.dtype);
+    Shape expected = first.shape;
+    if (in.shape.rank() == expected.rank()) expected[axis] = in.shape[axis];
+    Require(in.shape == expected, "shapes ", first.shape, " and ", in.shape,
+            " differ outside of axis ", axis);
+    out[axis] += in.shape[axis];
+  }
+  context.SetOutput(0, first.dtype, out);
+}
+
+// Blocked inputs can be put together whole when every seam lies between two channel blocks.
+LayoutChoice ConcatLayouts(const LayoutContext& context) {
+  const std::size_t n = context.inputs.size();
+  if (context.inputs[0].shape.rank() != 4 || context.inputs[0].dtype != DType::kFloat32) return {};
+  if (NormalizeAxis(context.node.attributes.Int("axis", 0), 4) != 1) return {};
+  std::size_t blocked = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    blocked += context.inputs[i].layout == Layout::kBlocked ? 1 : 0;
+    if (i + 1 < n && context.inputs[i].shape[1] % FloatLanes() != 0) return {};
+  }
+  if (2 * blocked < n || blocked == 0) return {};
+  return {std::vector<Layout>(n, Layout::kBlocked), {Layout::kBlocked}};
+}
+
+// For each index before the axis, each input gives one row of bytes to the output.
+class ConcatKernel final : public Kernel {
+ public:
+  explicit ConcatKernel(const PrepareContext& context) {
+    const Shape& out = context.outputs[0].shape;
+    const int axis = NormalizeAxis(context.node.attributes.Int("axis", 0), out.rank());
+    const bool blocked = context.outputs[0].layout == Layout::kBlocked;
+    const auto rows = out.NumElements(0, axis);
+    std::vector<std::int64_t> row_bytes;
+    for (const TensorInfo& in : context.inputs) {
+      const std::int64_t elements = blocked ? BlockedLayout(in.shape).image_stride
+                                            : in.shape.NumElements(axis, in.shape.rank());
+      row_bytes.push_back(elements * static_cast<std::int64_t>(SizeOf(in.dtype)));
+      out_row_bytes_ += row_bytes.back();
+    }
+    std::int64_t at = 0;
+    for (std::size_t i = 0; i < row_bytes.size(); at += row_bytes[i++]) {
+      if (row_bytes[i] == 0) continue;
+      const std::int64_t group = std::max<std::int64_t>(1, kTaskBytes / row_bytes[i]);
+      const std::int64_t piece = std::min(row_bytes[i], kTaskBytes);
+      for (std::int64_t r = 0; r < rows; r += group) {
+        for (std::int64_t b = 0; b < row_bytes[i]; b += piece) {
+          tasks_.push_back({i, r, std::min(rows, r + group), row_bytes[i], b, at + b,
+                            std::min(piece, row_bytes[i] - b)});
+        }
+      }
+    }
+  }
+
+  std::string_view name() const override { return "concat"; }
+  void Run(const RunContext& context) const override {
+    auto* out = context.outputs[0].data<std::byte>();
+    context.parallel.For(static_cast<std::int64_t>(tasks_.size()), [&](std::int64_t i, int) {
+      const Task& t = tasks_[static_cast<std::size_t>(i)];
+      const auto* in = context.inputs[t.input].data<const std::byte>();
+      for (std::int64_t r = t.row_begin; r < t.row_end; ++r) {
+        std::memcpy(out + r * out_row_bytes_ + t.out_begin, in + r * t.in_row_bytes + t.in_begin,
+                    static_cast<std::size_t>(t.bytes));
+      }
+    });
+  }
+
+ private:
+  static constexpr std::int64_t kTaskBytes = 256 * 1024;
+  struct Task {
+    std::size_t input;
+    std::int64_t row_begin, row_end, in_row_bytes, in_begin, out_begin, bytes;
+  };
+  std::int64_t out_row_bytes_ = 0;
+  std::vector<Task> tasks_;
+};
+
+std::unique_ptr<Kernel> PrepareConcat(const PrepareContext& context) {
+  return std::make_unique<ConcatKernel>(context);
+}
+
+std::optional<SpatialField> ConcatField(const FieldContext& context, std::size_t) {
+  const int rank = context.outputs[0].shape.rank();
+  const int axis = NormalizeAxis(context.node.attributes.Int("axis", 0), rank);
+  if (axis >= rank - 2) return std::nullopt;
+  for (const TensorInfo& in : context.inputs) {
+    if (in.constant) return std::nullopt;  // its pixels are tied to their places
+  }
+  return SpatialField{};
+}
+
+}  // namespace
+
+extern const OpDef kConcatOp;
+const OpDef kConcatOp = {
+    .type = "Concat",
+    .min_inputs = 1,
+    .max_inputs = -1,
+    .infer = InferConcat,
+    .prepare = PrepareConcat,
+    .layouts = ConcatLayouts,
+    .field = ConcatField,
+};
+
+}  // namespace tessera

@@ -1,0 +1,194 @@
+// DepthToSpace (both orders) and SpaceToDepth.
+// https://onnx.ai/onnx/operators/onnx__DepthToSpace.html
+// https://onnx.ai/onnx/operators/onnx__SpaceToDepth.html
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "ops/op.h"
+#include "ops/strided_copy.h"
+
+namespace tessera {
+namespace {
+
+std::int64_t BlockSize(const OpNode& node) {
+  const std::int64_t block = node.attributes.Int("blocksize", 0);
+  Require(block >= 1 && block <= 1024, "blocksize ", block, " is not in [1, 1024]");
+  return block;
+}
+
+void InferDepthToSpace(const InferContext& context) {
+  const TensorInfo& in = context.Input(0);
+  const std::int64_t b = BlockSize(context.node);
+  const std::string mode = context.node.attributes.String("mode", "DCR");
+  Require(mode == "DCR" || mode == "CRD", "unknown mode '", mode, "'");
+  Require(in.shape.rank() == 4 && in.shape[1] % (b * b) == 0, "shape ", in.shape,
+          " cannot be unfolded by a block of ", b);
+  context.SetOutput(0, in.dtype,
+                    Shape{in.shape[0], in.shape[1] / (b * b), in.shape[2] * b, in.shape[3] * b});
+}
+
+void InferSpaceToDepth(const InferContext& context) {
+  const TensorInfo& in = context.Input(0);
+  const std::int64_t b = BlockSize(context.node);
+  Require(in.shape.rank() == 4 && in.shape[2] % b == 0 && in.shape[3] % b == 0, "shape ", in.shape,
+          " cannot be folded by a block of ", b);
+  context.SetOutput(0, in.dtype,
+                    Shape{in.shape[0], in.shape[1] * b * b, in.shape[2] / b, in.shape[3] / b});
+}
+
+// Input channel of output channel c at (y, x) of the block.
+struct ChannelOrder {
+  explicit ChannelOrder(const OpNode& node, std::int64_t out_channels)
+      : block(BlockSize(node)),
+        per_channel(node.attributes.String("mode", "DCR") == "CRD" ? block * block : 1),
+        per_column(per_channel == 1 ? out_channels : 1) {}
+  std::int64_t Source(std::int64_t c, std::int64_t y, std::int64_t x) const {
+    return c * per_channel + (y * block + x) * per_column;
+  }
+  std::int64_t block, per_channel, per_column;
+};
+
+std::unique_ptr<Kernel> PrepareRowMajorDepthToSpace(const PrepareContext& context) {
+  const Shape& in = context.inputs[0].shape;
+  const Shape& out = context.outputs[0].shape;
+  const ChannelOrder order(context.node, out[1]);
+  const std::int64_t b = order.block, plane = in[2] * in[3];
+  const std::array<std::int64_t, 6> dims{in[0], out[1], in[2], b, in[3], b};
+  const std::array<std::int64_t, 6> strides{
+      in[1] * plane,           order.per_channel * plane, in[3], b * order.per_column * plane, 1,
+      order.per_column * plane};
+  return MakeStridedCopyKernel("depth_to_space",
+                               StridedCopy(context.inputs[0].dtype, dims, strides));
+}
+
+// NCHWc to row-major: the usual last step of a super-resolution network. One input row of pixels
+// gives `block` rows of each output channel.
+class BlockedDepthToSpaceKernel final : public Kernel {
+ public:
+  explicit BlockedDepthToSpaceKernel(const PrepareContext& context)
+      : in_(context.inputs[0].shape),
+        out_channels_(context.outputs[0].shape[1]),
+        block_(BlockSize(context.node)) {
+    const ChannelOrder order(context.node, out_channels_);
+    for (std::int64_t c = 0; c < out_channels_; ++c) {
+      for (std::int64_t y = 0; y < block_; ++y) {
+        for (std::int64_t x = 0; x < block_; ++x) {
+          const std::int64_t source = order.Source(c, y, x);
+          offsets_.push_back(source / in_.lanes * in_.plane_stride + source % in_.lanes);
+          if (x > 0) runs_ = runs_ && offsets_.back() == *(offsets_.end() - 2) + 1;
+        }
+      }
+    }
+  }
+
+  std::string_view name() const override {
+    return runs_ ? "depth_to_space_blocked_runs" : "depth_to_space_blocked";
+  }
+  void Run(const RunContext& context) const override {
+    const float* in = context.inputs[0].data<const float>();
+    float* out = context.outputs[0].data<float>();
+    context.parallel.For(in_.images * in_.height, [&](std::int64_t row, int) {
+      const std::int64_t n = row / in_.height, y = row % in_.height;
+      RunRow(in + n * in_.image_stride + y * in_.row_stride,
+             out + (n * out_channels_ * in_.height + y) * block_ * block_ * in_.width);
+    });
+  }
+
+ private:
+  void RunRow(const float* in, float* out) const {
+    switch (block_) {
+      case 2:
+        return RunRowOf<2>(in, out);
+      case 3:
+        return RunRowOf<3>(in, out);
+      case 4:
+        return RunRowOf<4>(in, out);
+      default:
+        return RunRowOf<0>(in, out);
+    }
+  }
+
+  // kBlock 0: any.
+  template <int kBlock>
+  void RunRowOf(const float* in, float* out) const {
+    const std::int64_t b = kBlock == 0 ? block_ : kBlock;
+    const std::int64_t out_row = in_.width * b, lanes = in_.lanes;
+    const std::int64_t* offsets = offsets_.data();
+    for (std::int64_t c = 0; c < out_channels_; ++c) {
+      float* to = out + c * in_.height * b * out_row;
+      for (std::int64_t y = 0; y < b; ++y, to += out_row, offsets += b) {
+        if (runs_) {  // the whole row of the block lies side by side
+          const float* from = in + offsets[0];
+          for (std::int64_t x = 0; x < in_.width; ++x) {
+            std::memcpy(to + x * b, from + x * lanes, static_cast<std::size_t>(b) * sizeof(float));
+          }
+        } else {
+          for (std::int64_t x = 0; x < in_.width; ++x) {
+            for (std::int64_t i = 0; i < b; ++i) to[x * b + i] = in[offsets[i] + x * lanes];
+          }
+        }
+      }
+    }
+  }
+
+  BlockedLayout in_;
+  std::int64_t out_channels_, block_;
+  std::vector<std::int64_t> offsets_;  // [out channel][y][x of the block], within a blocked row
+  bool runs_ = true;
+};
+
+std::unique_ptr<Kernel> PrepareDepthToSpace(const PrepareContext& context) {
+  if (context.inputs[0].layout == Layout::kBlocked) {
+    return std::make_unique<BlockedDepthToSpaceKernel>(context);
+  }
+  return PrepareRowMajorDepthToSpace(context);
+}
+
+LayoutChoice DepthToSpaceLayouts(const LayoutContext& context) {
+  return {{context.inputs[0].layout}, {Layout::kRowMajor}};
+}
+
+std::unique_ptr<Kernel> PrepareSpaceToDepth(const PrepareContext& context) {
+  const Shape& in = context.inputs[0].shape;
+  const std::int64_t b = BlockSize(context.node), plane = in[2] * in[3];
+  const std::array<std::int64_t, 6> dims{in[0], b, b, in[1], in[2] / b, in[3] / b};
+  const std::array<std::int64_t, 6> strides{in[1] * plane, in[3], 1, plane, b * in[3], b};
+  return MakeStridedCopyKernel("space_to_depth",
+                               StridedCopy(context.inputs[0].dtype, dims, strides));
+}
+
+std::optional<SpatialField> DepthToSpaceField(const FieldContext& context, std::size_t) {
+  const std::int64_t b = BlockSize(context.node);
+  const AxisField axis{b, 1, -static_cast<double>(b - 1) / static_cast<double>(b), 0};
+  return SpatialField{axis, axis};
+}
+
+std::optional<SpatialField> SpaceToDepthField(const FieldContext& context, std::size_t) {
+  const std::int64_t b = BlockSize(context.node);
+  const AxisField axis{1, b, 0, static_cast<double>(b - 1)};
+  return SpatialField{axis, axis};
+}
+
+}  // namespace
+
+extern const OpDef kDepthToSpaceOp, kSpaceToDepthOp;
+const OpDef kDepthToSpaceOp = {
+    .type = "DepthToSpace",
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .infer = InferDepthToSpace,
+    .prepare = PrepareDepthToSpace,
+    .layouts = DepthToSpaceLayouts,
+    .field = DepthToSpaceField,
+};
+const OpDef kSpaceToDepthOp = {
+    .type = "SpaceToDepth",
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .infer = InferSpaceToDepth,
+    .prepare = PrepareSpaceToDepth,
+    .field = SpaceToDepthField,
+};
+
+}  // namespace tessera

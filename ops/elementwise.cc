@@ -1,0 +1,218 @@
+#include "ops/elementwise.h"
+
+#include <cmath>
+#include <cstddef>
+#include <type_traits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/elementwise.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+//
+#include "hwy/highway.h"
+#include "simd/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tessera::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using D = hn::ScalableTag<float>;
+using D1 = hn::CappedTag<float, 1>;
+
+// Where a row's vectors come from: memory that moves along, or one vector for all.
+struct Stream {
+  const float* values;
+  template <class Tag>
+  HWY_INLINE hn::Vec<Tag> Load(Tag d, std::size_t i) const {
+    return hn::LoadU(d, values + i);
+  }
+};
+struct Repeated {
+  explicit Repeated(const RowOperand& operand)
+      : vector(operand.kind == RowOperand::kScalar ? hn::Set(D(), *operand.values)
+                                                   : hn::LoadU(D(), operand.values)),
+        first(*operand.values) {}
+  template <class Tag>
+  HWY_INLINE hn::Vec<Tag> Load(Tag d, std::size_t) const {
+    if constexpr (std::is_same_v<Tag, D>) {
+      return vector;
+    } else {
+      return hn::Set(d, first);
+    }
+  }
+
+  hn::Vec<D> vector;
+  float first;  // for tails, which only rows of scalars have: see RowOperand::kLanes
+};
+
+// out[i] = fn(operands[i]...): whole vectors, then single elements.
+template <class Fn, class... Operands>
+HWY_INLINE void MapRow(float* out, std::int64_t count, const Fn& fn, const Operands&... operands) {
+  const D d;
+  const D1 d1;
+  const auto n = static_cast<std::size_t>(count);
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(fn(d, operands.Load(d, i)...), d, out + i);
+  for (; i < n; ++i) hn::StoreU(fn(d1, operands.Load(d1, i)...), d1, out + i);
+}
+
+// By comparisons rather than Min and Max, so that NaN passes through on every target.
+template <class Tag, class V = hn::Vec<Tag>>
+HWY_INLINE V Clamp(Tag d, V x, float lo, float hi) {
+  const V vlo = hn::Set(d, lo), vhi = hn::Set(d, hi);
+  const V raised = hn::IfThenElse(hn::Lt(x, vlo), vlo, x);
+  return hn::IfThenElse(hn::Gt(raised, vhi), vhi, raised);
+}
+
+void UnaryRow(const Unary& unary, const float* in, float* out, std::int64_t n) {
+  const float alpha = unary.alpha, beta = unary.beta;
+  const Stream x{in};
+  switch (unary.fn) {
+    case UnaryFn::kAbs:
+      return MapRow(
+          out, n, [](auto, auto v) HWY_ATTR { return hn::Abs(v); }, x);
+    case UnaryFn::kClip:
+      return MapRow(
+          out, n, [=](auto d, auto v) HWY_ATTR { return Clamp(d, v, alpha, beta); }, x);
+    case UnaryFn::kElu:
+      return MapRow(
+          out, n,
+          [=](auto d, auto v) HWY_ATTR {
+            const auto zero = hn::Zero(d);
+            const auto below = hn::Mul(hn::Set(d, alpha), Expm1OfNegative(d, v));
+            return hn::IfThenElse(hn::Lt(v, zero), below, v);
+          },
+          x);
+    case UnaryFn::kExp:
+      return MapRow(
+          out, n, [](auto d, auto v) HWY_ATTR { return Exp(d, v); }, x);
+    case UnaryFn::kHardSigmoid:
+      return MapRow(
+          out, n,
+          [=](auto d, auto v) HWY_ATTR {
+            return Clamp(d, hn::MulAdd(v, hn::Set(d, alpha), hn::Set(d, beta)), 0.f, 1.f);
+          },
+          x);
+    case UnaryFn::kHardSwish:
+      return MapRow(
+          out, n,
+          [](auto d, auto v) HWY_ATTR {
+            const auto gate = hn::MulAdd(v, hn::Set(d, 1.f / 6), hn::Set(d, 0.5f));
+            return hn::Mul(v, Clamp(d, gate, 0.f, 1.f));
+          },
+          x);
+    case UnaryFn::kLeakyRelu:
+      return MapRow(
+          out, n,
+          [=](auto d, auto v) HWY_ATTR {
+            return hn::IfThenElse(hn::Lt(v, hn::Zero(d)), hn::Mul(v, hn::Set(d, alpha)), v);
+          },
+          x);
+    case UnaryFn::kNeg:
+      return MapRow(
+          out, n, [](auto, auto v) HWY_ATTR { return hn::Neg(v); }, x);
+    case UnaryFn::kRelu:
+      return MapRow(
+          out, n,
+          [](auto d, auto v) HWY_ATTR { return hn::IfThenZeroElse(hn::Lt(v, hn::Zero(d)), v); }, x);
+    case UnaryFn::kSigmoid:
+      return MapRow(
+          out, n, [](auto d, auto v) HWY_ATTR { return Sigmoid(d, v); }, x);
+    case UnaryFn::kSqrt:
+      return MapRow(
+          out, n, [](auto, auto v) HWY_ATTR { return hn::Sqrt(v); }, x);
+    case UnaryFn::kTanh:
+      return MapRow(
+          out, n, [](auto d, auto v) HWY_ATTR { return Tanh(d, v); }, x);
+  }
+}
+
+// fn applied to whichever of the operands move along.
+template <class Fn>
+HWY_INLINE void MapPair(const RowOperand& a, const RowOperand& b, float* out, std::int64_t n,
+                        const Fn& fn) {
+  if (a.kind == RowOperand::kStream && b.kind == RowOperand::kStream) {
+    MapRow(out, n, fn, Stream{a.values}, Stream{b.values});
+  } else if (a.kind == RowOperand::kStream) {
+    MapRow(out, n, fn, Stream{a.values}, Repeated(b));
+  } else if (b.kind == RowOperand::kStream) {
+    MapRow(out, n, fn, Repeated(a), Stream{b.values});
+  } else {
+    MapRow(out, n, fn, Repeated(a), Repeated(b));
+  }
+}
+
+void BinaryRow(BinaryFn fn, RowOperand a, RowOperand b, float* out, std::int64_t n) {
+  switch (fn) {
+    case BinaryFn::kAdd:
+      return MapPair(a, b, out, n, [](auto, auto x, auto y) HWY_ATTR { return hn::Add(x, y); });
+    case BinaryFn::kSub:
+      return MapPair(a, b, out, n, [](auto, auto x, auto y) HWY_ATTR { return hn::Sub(x, y); });
+    case BinaryFn::kMul:
+      return MapPair(a, b, out, n, [](auto, auto x, auto y) HWY_ATTR { return hn::Mul(x, y); });
+    case BinaryFn::kDiv:
+      return MapPair(a, b, out, n, [](auto, auto x, auto y) HWY_ATTR { return hn::Div(x, y); });
+    case BinaryFn::kMin:
+      return MapPair(a, b, out, n, [](auto, auto x, auto y) HWY_ATTR { return hn::Min(x, y); });
+    case BinaryFn::kMax:
+      return MapPair(a, b, out, n, [](auto, auto x, auto y) HWY_ATTR { return hn::Max(x, y); });
+    case BinaryFn::kPRelu:
+      return MapPair(a, b, out, n, [](auto d, auto x, auto slope) HWY_ATTR {
+        return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(x, slope), x);
+      });
+    case BinaryFn::kPow: {
+      if (b.kind == RowOperand::kScalar && *b.values == 2.f) {
+        return MapPair(a, a, out, n, [](auto, auto x, auto y) HWY_ATTR { return hn::Mul(x, y); });
+      }
+      const auto lanes = static_cast<std::int64_t>(hn::Lanes(D()));
+      const auto at = [=](const RowOperand& o, std::int64_t i) {
+        return o.kind == RowOperand::kStream   ? o.values[i]
+               : o.kind == RowOperand::kScalar ? o.values[0]
+                                               : o.values[i % lanes];
+      };
+      for (std::int64_t i = 0; i < n; ++i) out[i] = std::pow(at(a, i), at(b, i));
+      return;
+    }
+  }
+}
+
+void ScaleShiftRow(const float* in, RowOperand scale, RowOperand shift, float* out,
+                   std::int64_t n) {
+  const auto fn = [](auto, auto x, auto a, auto b) HWY_ATTR { return hn::MulAdd(x, a, b); };
+  const Stream x{in};
+  if (scale.kind != RowOperand::kStream && shift.kind != RowOperand::kStream) {
+    MapRow(out, n, fn, x, Repeated(scale), Repeated(shift));
+  } else if (scale.kind == RowOperand::kStream && shift.kind == RowOperand::kStream) {
+    MapRow(out, n, fn, x, Stream{scale.values}, Stream{shift.values});
+  } else if (scale.kind == RowOperand::kStream) {
+    MapRow(out, n, fn, x, Stream{scale.values}, Repeated(shift));
+  } else {
+    MapRow(out, n, fn, x, Repeated(scale), Stream{shift.values});
+  }
+}
+
+}  // namespace tessera::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tessera {
+
+HWY_EXPORT(UnaryRow);
+HWY_EXPORT(BinaryRow);
+HWY_EXPORT(ScaleShiftRow);
+
+void ApplyUnary(const Unary& unary, const float* in, float* out, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(UnaryRow)(unary, in, out, n);
+}
+
+void ApplyBinary(BinaryFn fn, RowOperand a, RowOperand b, float* out, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(BinaryRow)(fn, a, b, out, n);
+}
+
+void ApplyScaleShift(const float* x, RowOperand scale, RowOperand shift, float* out,
+                     std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(ScaleShiftRow)(x, scale, shift, out, n);
+}
+
+}  // namespace tessera
+#endif  // HWY_ONCE

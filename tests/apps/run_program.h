@@ -1,0 +1,74 @@
+// Runs a program of the project and looks at what it does.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace tessera {
+
+struct ProgramResult {
+  int exit_code = -1;  // 128 + signal if one ended it
+  std::string out, err;
+};
+
+// A program that runs beside the test.
+class RunningProgram {
+ public:
+  // `environment`: "NAME=value" each, added to the test's own.
+  explicit RunningProgram(std::vector<std::string> arguments,
+                          const std::vector<std::string>& environment = {})
+      : out_(::memfd_create("out", 0)), err_(::memfd_create("err", 0)) {
+    arguments[0] = std::string(TESSERA_BIN_DIR) + "/" + arguments[0];
+    std::vector<char*> pointers;
+    for (std::string& a : arguments) pointers.push_back(a.data());
+    pointers.push_back(nullptr);
+    pid_ = ::fork();
+    if (pid_ != 0) return;
+    for (const std::string& e : environment) ::putenv(const_cast<char*>(e.c_str()));
+    const int null = ::open("/dev/null", O_RDONLY);
+    ::dup2(null, 0);
+    ::dup2(out_, 1);
+    ::dup2(err_, 2);
+    ::execv(pointers[0], pointers.data());
+    ::_exit(127);
+  }
+  RunningProgram(const RunningProgram&) = delete;
+  RunningProgram& operator=(const RunningProgram&) = delete;
+  ~RunningProgram() {
+    ::close(out_);
+    ::close(err_);
+  }
+
+  pid_t pid() const { return pid_; }
+
+  ProgramResult Wait() {
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), Read(out_),
+            Read(err_)};
+  }
+
+ private:
+  static std::string Read(int fd) {
+    std::string text(static_cast<std::size_t>(::lseek(fd, 0, SEEK_END)), '\0');
+    const ssize_t size = ::pread(fd, text.data(), text.size(), 0);
+    text.resize(static_cast<std::size_t>(size < 0 ? 0 : size));
+    return text;
+  }
+
+  int out_, err_;
+  pid_t pid_ = -1;
+};
+
+inline ProgramResult RunProgram(std::vector<std::string> arguments,
+                                const std::vector<std::string>& environment = {}) {
+  return RunningProgram(std::move(arguments), environment).Wait();
+}
+
+}  // namespace tessera

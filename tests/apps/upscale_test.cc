@@ -1,0 +1,336 @@
+// The command: what it writes, says and returns.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/resource.h>
+#include <termios.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <thread>
+
+#include "pipeline/image_reader.h"
+#include "pipeline/image_writer.h"
+#include "tests/apps/run_program.h"
+#include "tests/engine/test_model.h"
+#include "tests/pipeline/test_pictures.h"
+
+namespace tessera {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// A model that repeats pixels: what it makes is known.
+std::string NearestModel(std::int64_t scale) {
+  TestModel m;
+  m.Input("x", {1, 3, -1, -1}).Output("y");
+  std::vector<float> weights(static_cast<std::size_t>(9 * scale * scale));
+  for (std::int64_t c = 0; c < 3; ++c) {
+    for (std::int64_t k = 0; k < scale * scale; ++k) {
+      weights[static_cast<std::size_t>(3 * (c * scale * scale + k) + c)] = 1;
+    }
+  }
+  m.Floats("w", {3 * scale * scale, 3, 1, 1}, weights);
+  m.Node("Conv", {"x", "w"}, {"c"})
+      .Node("DepthToSpace", {"c"}, {"y"}, {{"blocksize", scale}, {"mode", std::string("CRD")}});
+  return m.Bytes();
+}
+
+class UpscaleCommand : public testing::Test {
+ protected:
+  UpscaleCommand() {
+    WriteBytes(model_, NearestModel(2));
+    WritePicture(input_, ImageFormat::kPng, picture_);
+  }
+
+  // Runs `upscale` with the doubling model.
+  ProgramResult Run(std::vector<std::string> arguments,
+                    const std::vector<std::string>& environment = {}) const {
+    arguments.insert(arguments.begin(), "upscale");
+    arguments.insert(arguments.end(), {"--model", model_});
+    return RunProgram(std::move(arguments), environment);
+  }
+
+  // Fails with one line about `file`, and leaves no new file.
+  void ExpectFailure(int exit_code, const std::string& file, const std::string& reason,
+                     std::vector<std::string> arguments) const {
+    const std::size_t files = folder_.NumFiles();
+    const ProgramResult result = Run(std::move(arguments));
+    EXPECT_EQ(result.exit_code, exit_code) << result.err;
+    EXPECT_THAT(result.err, StartsWith("upscale: "));
+    EXPECT_THAT(result.err, HasSubstr(file));
+    EXPECT_THAT(result.err, HasSubstr(reason));
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(folder_.NumFiles(), files);
+  }
+
+  std::string Path(const std::string& name) const { return (folder_ / name).string(); }
+
+  TemporaryFolder folder_;
+  std::string model_ = Path("double.onnx"), input_ = Path("in.png"), output_ = Path("out.png");
+  Picture picture_ = NoisePicture({.width = 37, .height = 29});
+};
+
+void ExpectDoubled(const Picture& large, const Picture& small) {
+  ASSERT_EQ(large.width(), 2 * small.width());
+  ASSERT_EQ(large.height(), 2 * small.height());
+  ASSERT_EQ(large.format().channels, small.format().channels);
+  ASSERT_EQ(large.format().bit_depth, small.format().bit_depth);
+  for (std::int64_t y = 0; y < large.height(); ++y) {
+    for (std::int64_t x = 0; x < large.width(); ++x) {
+      for (int c = 0; c < small.format().ColourChannels(); ++c) {
+        ASSERT_EQ(Sample(large, x, y, c), Sample(small, x / 2, y / 2, c));
+      }
+    }
+  }
+}
+
+TEST_F(UpscaleCommand, WritesTheLargerPictureAndSaysNothing) {
+  const ProgramResult result = Run({input_, output_});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(result.err, "");
+  ExpectDoubled(ReadPicture(output_).picture, picture_);
+  EXPECT_EQ(folder_.NumFiles(), 3u);
+}
+
+TEST_F(UpscaleCommand, ShortFormsOfOtherTools) {
+  const ProgramResult result = RunProgram(
+      {"upscale", "-i", input_, "-o", output_, "-m", model_, "-s", "2", "-t", "24", "-j", "2"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  ExpectDoubled(ReadPicture(output_).picture, picture_);
+}
+
+TEST_F(UpscaleCommand, KeepsChannelsAndDepth) {
+  for (const int channels : {1, 2, 3, 4}) {
+    for (const int bits : {8, 16}) {
+      const Picture picture =
+          NoisePicture({.width = 21, .height = 33, .channels = channels, .bit_depth = bits});
+      WritePicture(input_, ImageFormat::kPng, picture);
+      const ProgramResult result = Run({input_, output_});
+      ASSERT_EQ(result.exit_code, 0) << result.err;
+      EXPECT_EQ(result.err, "");
+      ExpectDoubled(ReadPicture(output_).picture, picture);
+    }
+  }
+}
+
+TEST_F(UpscaleCommand, ContentDecidesNotTheName) {
+  std::filesystem::rename(input_, Path("in.jpg"));
+  EXPECT_EQ(Run({Path("in.jpg"), output_}).exit_code, 0);
+  ExpectDoubled(ReadPicture(output_).picture, picture_);
+}
+
+TEST_F(UpscaleCommand, ScalesToExactlyTheRoundedSize) {
+  const struct {
+    const char* scale;
+    std::int64_t width, height;
+  } cases[] = {{"1", 37, 29},   {"1.5", 56, 44}, {"3", 111, 87},
+               {"0.5", 19, 15}, {"0.001", 1, 1}, {"2.0", 74, 58}};
+  for (const auto& c : cases) {
+    // Numbers have a '.' in every locale.
+    const ProgramResult result =
+        Run({input_, output_, "--scale", c.scale}, {"LC_ALL=de_DE.UTF-8", "LANG=de_DE.UTF-8"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const Picture out = ReadPicture(output_).picture;
+    EXPECT_EQ(out.width(), c.width) << c.scale;
+    EXPECT_EQ(out.height(), c.height) << c.scale;
+  }
+}
+
+TEST_F(UpscaleCommand, TilesWorkersAndThreadsGiveTheSameBytes) {
+  const Picture picture = NoisePicture({.width = 150, .height = 90});
+  WritePicture(input_, ImageFormat::kPng, picture);
+  ASSERT_EQ(Run({input_, output_}).exit_code, 0);
+  const std::string expected = ReadBytes(output_);
+  for (const char* tile : {"0", "1", "32", "1000"}) {
+    for (const char* threads : {"1", "2"}) {
+      for (const char* workers : {"1", "2"}) {
+        ASSERT_EQ(Run({input_, output_, "--tile", tile, "--threads", threads, "--workers", workers,
+                       "--overlap", "4", "--memory", "1"})
+                      .exit_code,
+                  0);
+        EXPECT_EQ(ReadBytes(output_), expected);
+      }
+    }
+  }
+}
+
+TEST_F(UpscaleCommand, WritesEveryFormat) {
+  for (const char* name : {"o.png", "o.jpg", "o.JPEG", "o.webp", "o.tif", "o.tiff", "o.bmp",
+                           "o.ppm", "o.pgm", "o.pnm"}) {
+    const ProgramResult result = Run({input_, Path(name)});
+    ASSERT_EQ(result.exit_code, 0) << name << ": " << result.err;
+    EXPECT_EQ(ReadPicture(Path(name)).picture.width(), 74) << name;
+  }
+  Run({input_, Path("a.jpg"), "--quality", "20"});
+  EXPECT_LT(2 * ReadBytes(Path("a.jpg")).size(), ReadBytes(Path("o.jpg")).size());
+}
+
+TEST_F(UpscaleCommand, SaysWhatTheOutputCannotHold) {
+  WritePicture(input_, ImageFormat::kPng,
+               NoisePicture({.width = 20, .height = 20, .channels = 4, .bit_depth = 16}));
+  const ProgramResult result = Run({input_, Path("o.jpg")});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.err, HasSubstr("in.png: note: JPEG has no alpha: flattened on white\n"));
+  EXPECT_THAT(result.err, HasSubstr("in.png: note: JPEG has no 16 bits: reduced to 8\n"));
+}
+
+TEST_F(UpscaleCommand, MayReplaceItsInput) {
+  EXPECT_EQ(Run({input_, input_}).exit_code, 0);
+  ExpectDoubled(ReadPicture(input_).picture, picture_);
+  EXPECT_EQ(folder_.NumFiles(), 2u);
+}
+
+TEST_F(UpscaleCommand, WrongUsageIsExitCode2) {
+  ExpectFailure(2, "", "an input and an output are needed", {});
+  ExpectFailure(2, "", "an input and an output are needed", {input_});
+  ExpectFailure(2, "", "", {input_, output_, "more"});
+  ExpectFailure(2, "", "--frobnicate", {input_, output_, "--frobnicate"});
+  ExpectFailure(2, "out.xyz", "extension", {input_, Path("out.xyz")});
+  ExpectFailure(2, "out", "extension", {input_, Path("out")});
+  ExpectFailure(2, folder_.path().string(), "is a folder", {input_, folder_.path().string()});
+  for (const char* scale : {"0", "-1", "nan", "inf", "2x", "", "1,5", "1e999"}) {
+    if (*scale != 0) ExpectFailure(2, "", "--scale", {input_, output_, "-s", scale});
+  }
+  ExpectFailure(2, "", "tile", {input_, output_, "--tile", "-5"});
+  ExpectFailure(2, "", "threads", {input_, output_, "--threads", "0"});
+  ExpectFailure(2, "", "workers", {input_, output_, "--workers", "x"});
+  ExpectFailure(2, "", "quality", {input_, Path("o.jpg"), "--quality", "101"});
+  ExpectFailure(2, "", "PNG", {input_, output_, "--quality", "50"});
+}
+
+TEST_F(UpscaleCommand, WrongModelsAreExitCode2) {
+  ExpectFailure(2, "none.onnx", "no such file", {input_, output_, "-m", Path("none.onnx")});
+  WriteBytes(Path("text.onnx"), "this is no model");
+  ExpectFailure(2, "text.onnx", "", {input_, output_, "-m", Path("text.onnx")});
+  WriteBytes(Path("cut.onnx"), NearestModel(2).substr(0, 100));
+  ExpectFailure(2, "cut.onnx", "", {input_, output_, "-m", Path("cut.onnx")});
+  TestModel m;
+  m.Input("x", {1, 100}).Output("y").Node("Identity", {"x"}, {"y"});
+  WriteBytes(Path("flat.onnx"), m.Bytes());
+  ExpectFailure(2, "flat.onnx", "no picture", {input_, output_, "-m", Path("flat.onnx")});
+}
+
+TEST_F(UpscaleCommand, BadInputsAreExitCode1) {
+  ExpectFailure(1, "none.png", "No such file", {Path("none.png"), output_});
+  ExpectFailure(1, folder_.path().string(), "Is a directory", {folder_.path().string(), output_});
+  WriteBytes(Path("empty.png"), "");
+  ExpectFailure(1, "empty.png", "empty", {Path("empty.png"), output_});
+  WriteBytes(Path("text.png"), "no picture");
+  ExpectFailure(1, "text.png", "", {Path("text.png"), output_});
+  WriteBytes(Path("cut.png"), ReadBytes(input_).substr(0, 500));
+  ExpectFailure(1, "cut.png", "ends too soon", {Path("cut.png"), output_});
+  WritePicture(Path("a.bmp"), ImageFormat::kBmp, picture_);
+  WriteBytes(Path("cut.bmp"), ReadBytes(Path("a.bmp")).substr(0, 500));
+  ExpectFailure(1, "cut.bmp", "", {Path("cut.bmp"), output_});
+  ExpectFailure(1, "out.png", "folder", {input_, Path("no/such/out.png")});
+  ExpectFailure(1, "in.png", "WebP", {input_, Path("o.webp"), "-s", "1000"});
+}
+
+TEST_F(UpscaleCommand, NotANumberIsAFailure) {
+  TestModel m;
+  m.Input("x", {1, 3, -1, -1}).Output("y");
+  m.Floats("w", {3, 3, 1, 1}, std::vector<float>(9, std::numeric_limits<float>::quiet_NaN()));
+  m.Node("Conv", {"x", "w"}, {"y"});
+  WriteBytes(Path("nan.onnx"), m.Bytes());
+  ExpectFailure(1, "in.png", "no finite number at (0, 0)",
+                {input_, output_, "-m", Path("nan.onnx")});
+}
+
+TEST_F(UpscaleCommand, AnOldOutputSurvivesAFailure) {
+  WriteBytes(output_, "old");
+  WriteBytes(Path("cut.png"), ReadBytes(input_).substr(0, 500));
+  ExpectFailure(1, "cut.png", "", {Path("cut.png"), output_});
+  EXPECT_EQ(ReadBytes(output_), "old");
+  // And a disk that is full.
+  rlimit old = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old), 0);
+  rlimit little = old;
+  little.rlim_cur = 1000;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &little), 0);
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  ExpectFailure(1, "out.png", "File too large", {input_, output_});
+  std::signal(SIGXFSZ, old_handler);
+  ::setrlimit(RLIMIT_FSIZE, &old);
+  EXPECT_EQ(ReadBytes(output_), "old");
+}
+
+TEST_F(UpscaleCommand, NamesOfAnyBytes) {
+  for (const std::string name : {"with space.png", "new\nline.png", "-dash.png", "\xFF\xFE.png"}) {
+    std::filesystem::copy(input_, folder_ / name);
+    const ProgramResult result = Run({Path(name), Path("o" + name)});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_TRUE(std::filesystem::exists(folder_ / ("o" + name)));
+  }
+  const ProgramResult result = Run({Path("no\nsuch.png"), output_});
+  EXPECT_THAT(result.err, HasSubstr("no\\nsuch.png: "));
+}
+
+TEST_F(UpscaleCommand, TheBuiltInModelNeedsNoFile) {
+  const ProgramResult list = RunProgram({"upscale", "--list-models"});
+  EXPECT_EQ(list.exit_code, 0);
+  EXPECT_THAT(list.out, HasSubstr("(default)"));
+  EXPECT_EQ(list.err, "");
+  const std::string name = list.out.substr(0, list.out.find_first_of(" :"));
+  ASSERT_EQ(RunProgram({"upscale", input_, output_}).exit_code, 0);
+  const Picture by_default = ReadPicture(output_).picture;
+  EXPECT_GT(by_default.width(), 37);
+  ASSERT_EQ(RunProgram({"upscale", input_, output_, "--model", name}).exit_code, 0);
+  EXPECT_TRUE(SamePixels(ReadPicture(output_).picture, by_default));
+}
+
+TEST_F(UpscaleCommand, VersionAndHelp) {
+  const ProgramResult version = RunProgram({"upscale", "--version"});
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_THAT(version.out, testing::MatchesRegex("upscale [0-9.]+ \\([A-Z0-9]+\\)\n"));
+  EXPECT_THAT(RunProgram({"upscale", "--version"}, {"TESSERA_TARGET=scalar"}).out,
+              HasSubstr("(EMU128)"));
+  const ProgramResult help = RunProgram({"upscale", "--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.out, HasSubstr("--model"));
+}
+
+TEST_F(UpscaleCommand, InterruptedIsExitCode130AndLeavesNothing) {
+  // Far too large to be done in time.
+  WritePicture(input_, ImageFormat::kPng, NoisePicture({.width = 3000, .height = 2000}));
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const std::size_t files = folder_.NumFiles();
+    RunningProgram program({"upscale", input_, output_, "--threads", "1"});
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    ::kill(program.pid(), signal);
+    const auto sent = std::chrono::steady_clock::now();
+    EXPECT_EQ(program.Wait().exit_code, 130);
+    EXPECT_LT(std::chrono::steady_clock::now() - sent, std::chrono::seconds(5));
+    EXPECT_EQ(folder_.NumFiles(), files);
+  }
+}
+
+TEST_F(UpscaleCommand, ProgressOnATerminalOnly) {
+  int terminal = -1;
+  const pid_t pid = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+  ASSERT_GE(pid, 0);
+  if (pid == 0) {
+    const std::string program = std::string(TESSERA_BIN_DIR) + "/upscale";
+    ::execl(program.c_str(), "upscale", input_.c_str(), output_.c_str(), "-m", model_.c_str(), "-t",
+            "12", nullptr);
+    ::_exit(127);
+  }
+  std::string shown;
+  char buffer[1000];
+  for (ssize_t n; (n = ::read(terminal, buffer, sizeof buffer)) > 0;) {
+    shown.append(buffer, static_cast<std::size_t>(n));
+  }
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  ::close(terminal);
+  EXPECT_EQ(status, 0);
+  EXPECT_THAT(shown, HasSubstr("tiles"));
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,185 @@
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "tests/ops/op_test_util.h"
+
+namespace tessera {
+namespace {
+
+// Broadcasting by the book: index arithmetic for each element.
+Tensor Expected(const std::function<double(double, double)>& function, const Tensor& a,
+                const Tensor& b) {
+  const Shape shape = BroadcastShapes(a.shape(), b.shape());
+  Tensor out(DType::kFloat32, shape);
+  const auto strides = RowMajorStrides(shape);
+  const auto at = [&](const Tensor& t, std::int64_t index) {
+    std::int64_t offset = 0;
+    const auto own = RowMajorStrides(t.shape());
+    for (int d = 0; d < t.shape().rank(); ++d) {
+      const auto to = static_cast<std::size_t>(d + shape.rank() - t.shape().rank());
+      const std::int64_t i = index / strides[to] % shape[static_cast<int>(to)];
+      if (t.shape()[d] != 1) offset += i * own[static_cast<std::size_t>(d)];
+    }
+    return static_cast<double>(t.data<float>()[offset]);
+  };
+  for (std::int64_t i = 0; i < out.size(); ++i) {
+    out.data<float>()[i] = static_cast<float>(function(at(a, i), at(b, i)));
+  }
+  return out;
+}
+
+struct Case {
+  const char* type;
+  std::function<double(double, double)> function;
+};
+
+const Case kCases[] = {
+    {"Add", [](double a, double b) { return a + b; }},
+    {"Sub", [](double a, double b) { return a - b; }},
+    {"Mul", [](double a, double b) { return a * b; }},
+    {"Div", [](double a, double b) { return a / b; }},
+    {"Min", [](double a, double b) { return std::min(a, b); }},
+    {"Max", [](double a, double b) { return std::max(a, b); }},
+    {"Pow", [](double a, double b) { return std::pow(a, b); }},
+};
+
+class BinaryTest : public testing::TestWithParam<Case> {};
+
+TEST_P(BinaryTest, BroadcastsBothWays) {
+  std::mt19937 random(3);
+  const std::pair<Shape, Shape> shapes[] = {
+      {{}, {}},
+      {{5}, {}},
+      {{2, 3, 4}, {2, 3, 4}},
+      {{2, 3, 4}, {4}},
+      {{2, 3, 4}, {3, 1}},
+      {{2, 1, 4}, {1, 3, 1}},
+      {{2, 0, 4}, {1, 4}},
+      {{1, 2, 1, 3, 1}, {2, 1, 2, 1, 3}},
+      {{1, 20, 9, 7}, {1, 20, 9, 7}},
+      {{2, 20, 9, 7}, {20, 1, 1}},
+      {{2, 20, 9, 7}, {1, 20, 1, 1}},
+      {{2, 20, 9, 7}, {2, 20, 1, 1}},
+      {{2, 20, 9, 7}, {1, 1, 1, 1}},
+      {{2, 20, 9, 7}, {2, 1, 9, 7}},
+      {{2, 20, 9, 7}, {9, 7}},
+      {{1, 33, 40, 31}, {33, 1, 1}},
+      {{1, 3, 120, 300}, {1}},
+  };
+  for (const auto& [s, t] : shapes) {
+    for (const bool swap : {false, true}) {
+      Tensor a = RandomTensor(swap ? t : s, random), b = RandomTensor(swap ? s : t, random);
+      // Away from zero, for Div and Pow.
+      for (float& v : a.values<float>()) v += 1.5f;
+      for (float& v : b.values<float>()) v += 1.5f;
+      const Tensor y = OpCall(GetParam().type).In(a.Clone()).In(b.Clone()).RunOne();
+      ExpectClose(y, Expected(GetParam().function, a, b), 1e-6, ToString(s) + " " + ToString(t));
+    }
+  }
+}
+
+TEST_P(BinaryTest, RefusesWhatDoesNotFit) {
+  EXPECT_THROW(OpCall(GetParam().type).In(Iota({2})).In(Iota({3})).Infer(), Error);
+  EXPECT_THROW(OpCall(GetParam().type, 11).In(Iota({2})).In(Iota<std::int64_t>({2})).Infer(),
+               Error);
+  EXPECT_THROW(
+      OpCall(GetParam().type).In(Values<bool>({1}, {true})).In(Values<bool>({1}, {true})).Infer(),
+      Error);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, BinaryTest, testing::ValuesIn(kCases),
+                         [](const auto& test) { return test.param.type; });
+
+TEST(Binary, StaysBlockedWhereOperandsCanBe) {
+  const auto choice = [](Tensor b, bool constant) {
+    OpCall call("Mul");
+    call.In(Iota({2, 20, 4, 4}));
+    constant ? call.Const(std::move(b)) : call.In(std::move(b));
+    return call.BlockedChoice();
+  };
+  using L = std::vector<Layout>;
+  const L blocked{Layout::kBlocked}, rows{Layout::kRowMajor};
+  EXPECT_EQ(choice(Iota({2, 20, 4, 4}), false).outputs, blocked);
+  EXPECT_EQ(choice(Iota({}), false).outputs, blocked);
+  EXPECT_EQ(choice(Iota({20, 1, 1}), true).outputs, blocked);
+  EXPECT_EQ(choice(Iota({2, 20, 1, 1}), false).inputs, (L{Layout::kBlocked, Layout::kBlocked}));
+  EXPECT_EQ(choice(Iota({20, 1, 1}), false).outputs, rows);
+  EXPECT_EQ(choice(Iota({4, 4}), true).outputs, rows);
+}
+
+TEST(Binary, IntegersStayIntegers) {
+  const std::int64_t big = (std::int64_t{1} << 53) + 1;
+  EXPECT_EQ(ToVector<std::int64_t>(OpCall("Add").In(Int64s({big, 2})).In(Int64s({1, -5})).RunOne()),
+            (std::vector<std::int64_t>{big + 1, -3}));
+  EXPECT_EQ(ToVector<std::int64_t>(
+                OpCall("Div").In(Int64s({7, -7, 5, INT64_MIN})).In(Int64s({2, 2, 0, -1})).RunOne()),
+            (std::vector<std::int64_t>{3, -3, 0, INT64_MIN}));
+  EXPECT_EQ(ToVector<std::uint8_t>(OpCall("Sub", 14)
+                                       .In(Values<std::uint8_t>({2}, {3, 200}))
+                                       .In(Values<std::uint8_t>({}, {4}))
+                                       .RunOne()),
+            (std::vector<std::uint8_t>{255, 196}));
+  EXPECT_EQ(ToVector<std::int64_t>(
+                OpCall("Pow").In(Int64s({3, -2, 2, 1})).In(Int64s({39, 3, -1, -7})).RunOne()),
+            (std::vector<std::int64_t>{4052555153018976267, -8, 0, 1}));
+}
+
+TEST(Binary, PowTakesAnExponentOfAnotherTypeSinceOpset12) {
+  const auto call = [](int opset) {
+    OpCall c("Pow", opset);
+    c.In(Floats({3}, {2, 9, -3})).In(Values<std::int32_t>({}, {2}));
+    return c;
+  };
+  EXPECT_EQ(ToVector<float>(call(12).RunOne()), (std::vector<float>{4, 81, 9}));
+  EXPECT_THROW(call(11).Infer(), Error);
+  EXPECT_EQ(
+      ToVector<std::int64_t>(OpCall("Pow").In(Int64s({4, 9})).In(Floats({}, {0.5f})).RunOne()),
+      (std::vector<std::int64_t>{2, 3}));
+}
+
+TEST(Binary, MinAndMaxTakeAnyNumber) {
+  const auto a = [] { return Floats({3}, {3, 2, 1}); };
+  const auto b = [] { return Floats({3}, {1, 4, 4}); };
+  const auto c = [] { return Floats({2, 1}, {2, 0}); };
+  EXPECT_EQ(ToVector<float>(OpCall("Max").In(a()).RunOne()), (std::vector<float>{3, 2, 1}));
+  EXPECT_EQ(ToVector<float>(OpCall("Max").In(a()).In(b()).In(c()).RunOne()),
+            (std::vector<float>{3, 4, 4, 3, 4, 4}));
+  EXPECT_EQ(ToVector<float>(OpCall("Min").In(a()).In(b()).In(c()).RunOne()),
+            (std::vector<float>{1, 2, 1, 0, 0, 0}));
+  std::mt19937 random(5);
+  const Shape s{1, 20, 5, 6};
+  OpCall("Min")
+      .In(RandomTensor(s, random))
+      .In(RandomTensor(s, random))
+      .In(RandomTensor(s, random))
+      .RunAll(0);
+}
+
+TEST(PRelu, BroadcastsTheSlopeOneWay) {
+  std::mt19937 random(4);
+  const auto prelu = [](double x, double slope) { return x < 0 ? slope * x : x; };
+  for (const Shape& slope :
+       {Shape{}, Shape{1}, Shape{20, 1, 1}, Shape{1, 20, 1, 1}, Shape{20, 9, 7}, Shape{7}}) {
+    const Tensor x = RandomTensor({2, 20, 9, 7}, random), s = RandomTensor(slope, random);
+    const Tensor y = OpCall("PRelu").In(x.Clone()).In(s.Clone()).RunOne();
+    ExpectClose(y, Expected(prelu, x, s), 1e-6);
+  }
+  EXPECT_THROW(OpCall("PRelu").In(Iota({3})).In(Iota({2, 3})).Infer(), Error);
+}
+
+TEST(Binary, FieldIsPointwiseUnlessAnOperandIsTiedToItsPlace) {
+  const auto field = [](Tensor b, bool constant) {
+    OpCall call("Add");
+    call.In(Iota({1, 3, 8, 8}));
+    constant ? call.Const(std::move(b)) : call.In(std::move(b));
+    return call.Field();
+  };
+  EXPECT_TRUE(field(Iota({1, 3, 8, 8}), false));
+  EXPECT_TRUE(field(Iota({3, 1, 1}), true));
+  EXPECT_FALSE(field(Iota({1, 3, 8, 8}), true));
+  EXPECT_FALSE(OpCall("Add").In(Iota({1, 3, 8, 8})).In(Iota({1, 3, 1, 1})).Field(1));
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,152 @@
+// Files and their names.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "ops/error.h"
+#include "pipeline/atomic_file.h"
+#include "pipeline/display_name.h"
+#include "pipeline/image_format.h"
+#include "tests/pipeline/test_pictures.h"
+
+namespace tessera {
+namespace {
+
+using testing::HasSubstr;
+
+void Put(AtomicFile& file, const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), file.stream());
+}
+
+TEST(AtomicFile, IsThereOnlyWhenCommitted) {
+  const TemporaryFolder folder;
+  {
+    AtomicFile file(folder / "out");
+    Put(file, "hello");
+    std::fflush(file.stream());
+    EXPECT_FALSE(std::filesystem::exists(folder / "out"));
+    EXPECT_EQ(folder.NumFiles(), 1u);  // the temporary one, in the same folder
+    file.Commit();
+    EXPECT_EQ(ReadBytes(folder / "out"), "hello");
+    EXPECT_EQ(folder.NumFiles(), 1u);
+  }
+  EXPECT_EQ(ReadBytes(folder / "out"), "hello");
+  EXPECT_EQ(folder.NumFiles(), 1u);
+}
+
+TEST(AtomicFile, LeavesTheOldFileUntilThen) {
+  const TemporaryFolder folder;
+  WriteBytes(folder / "out", "old");
+  {
+    AtomicFile file(folder / "out");
+    Put(file, "new");
+  }
+  EXPECT_EQ(ReadBytes(folder / "out"), "old");
+  EXPECT_EQ(folder.NumFiles(), 1u);
+}
+
+TEST(AtomicFile, KeepsPermissionsAndFollowsLinks) {
+  const TemporaryFolder folder;
+  WriteBytes(folder / "target", "old");
+  ASSERT_EQ(::chmod((folder / "target").c_str(), 0640), 0);
+  std::filesystem::create_symlink("target", folder / "link");
+  AtomicFile file(folder / "link");
+  Put(file, "new");
+  file.Commit();
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+  EXPECT_EQ(ReadBytes(folder / "target"), "new");
+  struct stat status = {};
+  ASSERT_EQ(::stat((folder / "target").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0640u);
+}
+
+TEST(AtomicFile, NamesAsLongAsTheFileSystemAllows) {
+  const TemporaryFolder folder;
+  const std::string name(255, 'n');
+  AtomicFile file(folder / name);
+  file.Commit();
+  EXPECT_TRUE(std::filesystem::exists(folder / name));
+}
+
+TEST(AtomicFile, RefusesWhatIsNoFile) {
+  const TemporaryFolder folder;
+  EXPECT_THROW(AtomicFile(folder.path()), Error);
+  EXPECT_THROW(AtomicFile("/dev/null"), Error);
+  EXPECT_THROW(AtomicFile(folder / "no" / "such"), Error);
+  EXPECT_THROW(AtomicFile::CheckTarget(folder.path()), Error);
+  EXPECT_THROW(AtomicFile::CheckTarget(folder / "no" / "such"), Error);
+  EXPECT_NO_THROW(AtomicFile::CheckTarget(folder / "fine"));
+  EXPECT_EQ(folder.NumFiles(), 0u);
+}
+
+TEST(AtomicFile, NoticesWhatTheDiskDoesNotTake) {
+  const TemporaryFolder folder;
+  WriteBytes(folder / "out", "old");
+  rlimit old = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old), 0);
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit little = old;
+  little.rlim_cur = 1000;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &little), 0);
+  {
+    AtomicFile file(folder / "out");
+    Put(file, std::string(500, 'x'));
+    std::fflush(file.stream());
+    Put(file, std::string(100000, 'x'));
+    EXPECT_THROW(file.Commit(), Error);
+  }
+  ::setrlimit(RLIMIT_FSIZE, &old);
+  std::signal(SIGXFSZ, old_handler);
+  EXPECT_EQ(ReadBytes(folder / "out"), "old");
+  EXPECT_EQ(folder.NumFiles(), 1u);
+}
+
+TEST(AtomicFile, AbandonAllRemovesTemporaries) {
+  const TemporaryFolder folder;
+  const auto interrupted = [&] {
+    AtomicFile a(folder / "a"), b(folder / "b"), c(folder / "c");
+    c.Commit();
+    AtomicFile::AbandonAll();
+    ::_exit(7);
+  };
+  EXPECT_EXIT(interrupted(), testing::ExitedWithCode(7), "");
+  EXPECT_EQ(folder.NumFiles(), 1u);
+  EXPECT_TRUE(std::filesystem::exists(folder / "c"));
+}
+
+TEST(DisplayName, ShowsAnyBytesOnOneLine) {
+  EXPECT_EQ(DisplayName("plain name.png"), "plain name.png");
+  EXPECT_EQ(DisplayName("größe 图.png"), "größe 图.png");
+  EXPECT_EQ(DisplayName("a\nb\\c\x01"), "a\\nb\\\\c\\x01");
+  EXPECT_EQ(DisplayName("\xFF\xC3"), "\\xFF\\xC3");
+  EXPECT_EQ(DisplayName("\xC0\xAF"), "\\xC0\\xAF");           // overlong
+  EXPECT_EQ(DisplayName("\xED\xA0\x80"), "\\xED\\xA0\\x80");  // a surrogate
+  EXPECT_EQ(DisplayName("\x1B[31m"), "\\x1B[31m");
+}
+
+TEST(NamingFile, PutsTheNameInFront) {
+  try {
+    NamingFile("a.png", [] { throw Error("broken"); });
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "a.png: broken");
+  }
+  EXPECT_EQ(NamingFile("a.png", [] { return 5; }), 5);
+}
+
+TEST(ImageFormat, ByExtensionInAnyCase) {
+  EXPECT_EQ(FormatOfExtension("a/b.c/x.PNG"), ImageFormat::kPng);
+  EXPECT_EQ(FormatOfExtension("x.JpEg"), ImageFormat::kJpeg);
+  EXPECT_EQ(FormatOfExtension("x.tif"), ImageFormat::kTiff);
+  EXPECT_EQ(FormatOfExtension("x.png.webp"), ImageFormat::kWebp);
+  for (const char* name : {"x", "png", ".png", "x.gif", "x.", "x.png/y"}) {
+    EXPECT_EQ(FormatOfExtension(name), std::nullopt) << name;
+  }
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,140 @@
+#include "pipeline/session_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ops/error.h"
+#include "tests/engine/test_model.h"
+
+namespace tessera {
+namespace {
+
+using testing::HasSubstr;
+
+// A convolution with `pad` at the borders, in -> scale^2 * out channels, and a shuffle.
+TestModel ConvModel(const std::vector<std::int64_t>& dims, std::int64_t in, std::int64_t out,
+                    std::int64_t scale, std::int64_t pad = 1, int type = onnx::TensorProto::FLOAT) {
+  TestModel m;
+  m.Input("x", dims, type);
+  std::string x = "x";
+  if (type != onnx::TensorProto::FLOAT) {
+    m.Node("Cast", {"x"}, {"xf"}, {{"to", std::int64_t{onnx::TensorProto::FLOAT}}});
+    x = "xf";
+  }
+  m.Noise("w", {out * scale * scale, in, 3, 3}, 0.2f);
+  m.Node("Conv", {x, "w"}, {"c"}, {{"pads", std::vector<std::int64_t>{pad, pad, pad, pad}}});
+  m.Node("DepthToSpace", {"c"}, {type == onnx::TensorProto::FLOAT ? "y" : "yf"},
+         {{"blocksize", scale}});
+  if (type != onnx::TensorProto::FLOAT) {
+    m.Node("Cast", {"yf"}, {"y"}, {{"to", std::int64_t{type}}});
+  }
+  m.Output("y", type);
+  return m;
+}
+
+std::unique_ptr<TileModel> Make(const TestModel& model) {
+  return MakeSessionModel(model.Load(), "test.onnx");
+}
+
+std::string Refusal(const TestModel& model) {
+  try {
+    Make(model);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(SessionModel, ReadsScaleAndFieldFromTheGraph) {
+  const auto model = Make(ConvModel({1, 3, -1, -1}, 3, 3, 2));
+  const ModelTraits& traits = model->traits();
+  EXPECT_EQ(traits.channels, 3);
+  EXPECT_EQ(traits.field.width.scale_num, 2);
+  EXPECT_EQ(traits.field.width.scale_den, 1);
+  EXPECT_EQ(traits.field.height.before, 1);
+  EXPECT_EQ(traits.field.height.after, 1);
+  EXPECT_TRUE(traits.local);
+  EXPECT_FALSE(traits.fixed_input);
+  // At least the picture and the result.
+  EXPECT_GE(model->RunBytes(100, 50), 100 * 50 * 3 * 4 * 5u);
+  EXPECT_LT(model->RunBytes(100, 50), model->RunBytes(200, 50));
+
+  const Tensor in(DType::kFloat32, {1, 3, 9, 11});
+  std::fill(in.values<float>().begin(), in.values<float>().end(), 0.5f);
+  std::vector<Tensor> out;
+  SerialParallel serial;
+  model->Run(in.view(), out, serial);
+  EXPECT_EQ(out[0].shape(), Shape({1, 3, 18, 22}));
+}
+
+TEST(SessionModel, DeclaredSizesDoNotBindNetworksThatTakeAny) {
+  const auto model = Make(ConvModel({1, 3, 40, 56}, 3, 3, 4));
+  EXPECT_FALSE(model->traits().fixed_input);
+  EXPECT_EQ(model->traits().field.height.scale_num, 4);
+}
+
+TEST(SessionModel, DeclaredSizesBindNetworksWithShapesInside) {
+  TestModel m;
+  m.Input("x", {1, 3, 40, 56}).Ints("shape", {1, 3, 40, 56}).Noise("w", {3, 3, 3, 3});
+  m.Node("Reshape", {"x", "shape"}, {"r"});
+  m.Node("Conv", {"r", "w"}, {"y"}, {{"pads", std::vector<std::int64_t>{1, 1, 1, 1}}});
+  m.Output("y");
+  const auto model = Make(m);
+  ASSERT_TRUE(model->traits().fixed_input);
+  EXPECT_EQ(model->traits().fixed_input->width, 56);
+  EXPECT_EQ(model->traits().fixed_input->height, 40);
+  EXPECT_EQ(model->traits().field.width.scale_num, 1);
+}
+
+TEST(SessionModel, GreyModelsHaveOneChannel) {
+  EXPECT_EQ(Make(ConvModel({1, 1, -1, -1}, 1, 1, 2))->traits().channels, 1);
+  EXPECT_EQ(Make(ConvModel({-1, -1, -1, -1}, 1, 1, 2))->traits().channels, 1);
+  EXPECT_EQ(Make(ConvModel({-1, -1, -1, -1}, 3, 3, 2))->traits().channels, 3);
+}
+
+TEST(SessionModel, Float16IsWidened) {
+  const TestModel half = ConvModel({1, 3, -1, -1}, 3, 3, 2, 1, onnx::TensorProto::FLOAT16);
+  const auto model = Make(half), expected = Make(ConvModel({1, 3, -1, -1}, 3, 3, 2));
+  const Tensor in = Tensor::FromVector<float>({1, 3, 8, 8}, TestModel::NoiseValues(192, 5));
+  std::vector<Tensor> a, b;
+  SerialParallel serial;
+  for (int run = 0; run < 2; ++run) {
+    model->Run(in.view(), a, serial);
+    expected->Run(in.view(), b, serial);
+    ASSERT_EQ(a[0].dtype(), DType::kFloat32);
+    for (std::int64_t i = 0; i < a[0].size(); ++i) {
+      ASSERT_NEAR(a[0].data<float>()[i], b[0].data<float>()[i], 3e-3);
+    }
+  }
+}
+
+TEST(SessionModel, NetworksThatSeeEverythingAreNotLocal) {
+  TestModel m;
+  m.Input("x", {1, 3, -1, -1}).Output("y");
+  m.Node("GlobalAveragePool", {"x"}, {"mean"}).Node("Mul", {"x", "mean"}, {"y"});
+  const auto model = Make(m);
+  EXPECT_FALSE(model->traits().local);
+  EXPECT_EQ(model->traits().field.width.scale_num, 1);
+}
+
+TEST(SessionModel, SaysWhatIsNoUpscalingModel) {
+  EXPECT_THAT(Refusal(ConvModel({1, 3, -1, -1}, 3, 1, 2)), HasSubstr("no upscaling model"));
+  EXPECT_THAT(Refusal(ConvModel({1, 3, -1, -1}, 3, 3, 2, 0)), HasSubstr("crop their border"));
+  EXPECT_THAT(Refusal(ConvModel({1, 4, -1, -1}, 4, 4, 2)), HasSubstr("no picture"));
+  TestModel ints;
+  ints.Input("x", {1, 3, 8, 8}, onnx::TensorProto::INT32).Output("y", onnx::TensorProto::INT32);
+  ints.Node("Identity", {"x"}, {"y"});
+  EXPECT_THAT(Refusal(ints), HasSubstr("'x' int32 [1, 3, 8, 8] is no picture"));
+  TestModel two;
+  two.Input("x", {1, 3, 8, 8}).Input("z", {1, 3, 8, 8}).Output("y");
+  two.Node("Add", {"x", "z"}, {"y"});
+  EXPECT_THAT(Refusal(two), HasSubstr("one input"));
+  TestModel flat;
+  flat.Input("x", {1, 100}).Output("y").Node("Identity", {"x"}, {"y"});
+  EXPECT_THAT(Refusal(flat), HasSubstr("no picture"));
+}
+
+}  // namespace
+}  // namespace tessera
