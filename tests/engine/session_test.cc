@@ -238,14 +238,15 @@ TEST(Session, InputsAreNeverOverwritten) {
 TEST(Session, AShortcutThatIsAlsoTheInputIsNotOverwritten) {
   for (const std::int64_t kernel : {3, 5}) {
     TestModel model;
-    model.Input("x", {1, 16, -1, -1})
-        .Noise("w", {16, 16, kernel, kernel})
-        .Node("Relu", {"x"}, {"r"})
+    model.Input("x", {1, 3, -1, -1})
+        .Noise("v", {32, 3, 3, 3})
+        .Noise("w", {32, 32, kernel, kernel}, 0.1f)
+        .Node("Conv", {"x", "v"}, {"r"}, {{"pads", Ints(4, 1)}})
         .Node("Conv", {"r", "w"}, {"c"}, {{"pads", Ints(4, kernel / 2)}})
         .Node("Add", {"c", "r"}, {"s"})
         .Node("Relu", {"s"}, {"y"})
         .Output("y");
-    const Tensor x = Noise({1, 16, 40, 50}, 9);
+    const Tensor x = Noise({1, 3, 40, 50}, 9);
     const std::vector<float> got = RunOne(*model.Load(), x);
     EXPECT_THAT(got, testing::Pointwise(testing::FloatNear(1e-3f),
                                         RunOne(*model.Load({.reference = true}), x)));
