@@ -232,6 +232,10 @@ class Planner {
       for (std::size_t i = 0; i < draft.inputs.size(); ++i) {
         const TensorId in = draft.inputs[i];
         if (in == kNoTensor || !draft.step.kernel->CanOverwriteInput(i)) continue;
+        const auto shares_memory = [&](TensorId other) {
+          return other != kNoTensor && &StorageOf(other) == &StorageOf(in);
+        };
+        if (std::count_if(draft.inputs.begin(), draft.inputs.end(), shares_memory) > 1) continue;
         const int from = tensors_[static_cast<std::size_t>(in)].storage;
         const int to = tensors_[static_cast<std::size_t>(out)].storage;
         const Storage old = storages_[static_cast<std::size_t>(from)];

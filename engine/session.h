@@ -46,9 +46,10 @@ struct NamedView {
   TensorView tensor;
 };
 
-// How the pixels of an output depend on those of an input, both NCHW, along height and width:
-// output pixel p needs the input pixels [p / scale - before, p / scale + after]; and a crop of the
-// input gives a crop of the output if it starts at a multiple of `alignment`.
+// How the pixels of an output depend on those of an input, both NCHW, along height and width: the
+// output pixels of the input block [a, b), a and b multiples of `alignment`, are
+// [a * scale, b * scale) and need the input pixels [a - before, b + after). A crop of the input
+// gives a crop of the output if it starts at a multiple of `alignment`.
 struct ReceptiveField {
   struct Axis {
     std::int64_t scale_num = 1, scale_den = 1;  // output pixels per input pixel, reduced

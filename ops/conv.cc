@@ -268,6 +268,7 @@ const OpDef kFusedConvOp = {.type = "FusedConv",
                             .infer = InferConv,
                             .prepare = PrepareConv,
                             .layouts = ConvLayouts,
-                            .field = ConvField};
+                            .field = ConvField,
+                            .internal = true};
 
 }  // namespace tessera
