@@ -1,9 +1,8 @@
 // build-model NAME OUT.onnx: writes one of the networks of models/ as ONNX.
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +14,8 @@
 
 #include "models/networks.h"
 #include "ops/error.h"
+#include "pipeline/atomic_file.h"
+#include "pipeline/display_name.h"
 
 namespace tessera {
 namespace {
@@ -38,17 +39,19 @@ void ListNetworks() {
 }
 
 std::vector<float> ReadFloats(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  Require(file.is_open(), path.string(), ": ", std::strerror(errno));
-  std::ostringstream content;
-  content << file.rdbuf();
-  Require(content.good(), path.string(), ": empty, or not a file");
-  const std::string bytes = std::move(content).str();
-  Require(bytes.size() % sizeof(float) == 0, path.string(), ": not a list of float32 values (",
-          bytes.size(), " bytes)");
-  std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
-  return values;
+  return NamingFile(path, [&] {
+    std::ifstream file(path, std::ios::binary);
+    Require(file.is_open(), std::strerror(errno));
+    std::ostringstream content;
+    content << file.rdbuf();
+    Require(content.good(), "empty, or not a file");
+    const std::string bytes = std::move(content).str();
+    Require(bytes.size() % sizeof(float) == 0, "not a list of float32 values (", bytes.size(),
+            " bytes)");
+    std::vector<float> values(bytes.size() / sizeof(float));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  });
 }
 
 onnx::ModelProto Build(const Options& options, const NetworkDef& network) {
@@ -59,27 +62,18 @@ onnx::ModelProto Build(const Options& options, const NetworkDef& network) {
   }
   std::vector<float> values = ReadFloats(options.weights);
   const auto wanted = static_cast<std::size_t>(CountParameters(network));
-  Require(values.size() == wanted, options.weights.string(), ": ", values.size(), " weights, ",
+  Require(values.size() == wanted, DisplayName(options.weights), ": ", values.size(), " weights, ",
           network.name, " takes ", wanted);
   ListedWeights weights(std::move(values));
   return BuildNetwork(network, weights, storage);
 }
 
-// Through a temporary file beside it, so that `path` never holds half a model.
-void WriteAtomically(const std::filesystem::path& path, const std::string& bytes) {
-  std::filesystem::path temporary = path;
-  temporary += "." + std::to_string(getpid()) + ".tmp";
-  std::ofstream file(temporary, std::ios::binary);
-  file << bytes;
-  file.close();
-  const int error = errno;
-  std::error_code renamed;
-  if (file) std::filesystem::rename(temporary, path, renamed);
-  if (!file || renamed) {
-    std::error_code ignored;
-    std::filesystem::remove(temporary, ignored);
-    throw Error(StrCat(path.string(), ": ", renamed ? renamed.message() : std::strerror(error)));
-  }
+void Write(const std::filesystem::path& path, const std::string& bytes) {
+  NamingFile(path, [&] {
+    AtomicFile file(path);
+    std::fwrite(bytes.data(), 1, bytes.size(), file.stream());
+    file.Commit();
+  });
 }
 
 int Run(const Options& options) {
@@ -89,11 +83,12 @@ int Run(const Options& options) {
   }
   const NetworkDef* network = FindNetwork(options.network);
   if (network == nullptr) {
-    std::cerr << "build-model: no network '" << options.network << "'; --list names them\n";
+    std::cerr << "build-model: no network '" << DisplayName(options.network)
+              << "'; --list names them\n";
     return kUsage;
   }
   try {
-    WriteAtomically(options.out, Build(options, *network).SerializeAsString());
+    Write(options.out, Build(options, *network).SerializeAsString());
   } catch (const Error& error) {
     std::cerr << "build-model: " << error.what() << "\n";
     return kFailed;

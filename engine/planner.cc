@@ -211,6 +211,18 @@ class Planner {
     }
   }
 
+  // False for the shortcut of conv(x) + x, say: x may be overwritten as an addend, not as X.
+  bool OnlyOverwritableInputsLieIn(int storage, const DraftStep& draft) const {
+    for (std::size_t i = 0; i < draft.inputs.size(); ++i) {
+      const TensorId in = draft.inputs[i];
+      if (in != kNoTensor && tensors_[static_cast<std::size_t>(in)].storage == storage &&
+          !draft.step.kernel->CanOverwriteInput(i)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
   // Lets a step's first output lie where an input lay that nobody reads afterwards.
   void ShareInPlace() {
     for (std::size_t s = 0; s < steps_.size(); ++s) {
@@ -220,12 +232,17 @@ class Planner {
       for (std::size_t i = 0; i < draft.inputs.size(); ++i) {
         const TensorId in = draft.inputs[i];
         if (in == kNoTensor || !draft.step.kernel->CanOverwriteInput(i)) continue;
+        const auto shares_memory = [&](TensorId other) {
+          return other != kNoTensor && &StorageOf(other) == &StorageOf(in);
+        };
+        if (std::count_if(draft.inputs.begin(), draft.inputs.end(), shares_memory) > 1) continue;
         const int from = tensors_[static_cast<std::size_t>(in)].storage;
         const int to = tensors_[static_cast<std::size_t>(out)].storage;
         const Storage old = storages_[static_cast<std::size_t>(from)];
         Storage& merged = storages_[static_cast<std::size_t>(to)];
         if (from == to || old.kind != BufferRef::Kind::kArena || old.last != static_cast<int>(s) ||
-            old.bytes != merged.bytes || Info(in).layout != Info(out).layout) {
+            old.bytes != merged.bytes || Info(in).layout != Info(out).layout ||
+            !OnlyOverwritableInputsLieIn(from, draft)) {
           continue;
         }
         merged.first = old.first;

@@ -5,110 +5,110 @@
 #include <numeric>
 #include <vector>
 
+#include "engine/infer.h"
+
 namespace tessera {
 namespace {
 
-// Pixel p of a value needs the graph's input pixels [p * den / num + lo, p * den / num + hi].
-struct Dependence {
-  bool depends = false;  // on the input at all
-  SpatialField axes{};
-  std::array<std::int64_t, 2> alignment{1, 1};
+constexpr std::size_t kAxes = 2;
+constexpr double kSlack = 1e-6;  // of pixels, for sums of fractions that are whole numbers
+
+// Pixels from first to last.
+struct Range {
+  std::int64_t first = 0, last = -1;
+
+  bool empty() const { return last < first; }
+  void Include(const Range& other) {
+    first = empty() ? other.first : std::min(first, other.first);
+    last = std::max(last, other.last);
+  }
 };
 
-// The field of an output through one operator on a value with this dependence.
-AxisField Compose(const AxisField& value, const AxisField& op) {
-  // Output pixel q needs the value's pixels [q * op.den / op.num + op.lo, ... + op.hi].
-  const double input_per_value = static_cast<double>(value.den) / static_cast<double>(value.num);
-  AxisField out;
-  out.num = value.num * op.num;
-  out.den = value.den * op.den;
-  const std::int64_t gcd = std::gcd(out.num, out.den);
-  out.num /= gcd;
-  out.den /= gcd;
-  out.lo = op.lo * input_per_value + value.lo;
-  out.hi = op.hi * input_per_value + value.hi;
-  return out;
-}
+struct ValueField {
+  bool depends = false;  // on the input at all
+  // Pixels per input pixel, and what an input crop's start has to be a multiple of.
+  std::array<std::int64_t, kAxes> num{1, 1}, den{1, 1}, alignment{1, 1};
+  std::array<Range, kAxes> needed;
+};
 
-// Adds a path; false if it has another scale than those before.
-bool Merge(Dependence& into, const Dependence& path) {
-  for (std::size_t a = 0; a < 2; ++a) {
-    AxisField& axis = into.axes[a];
-    const AxisField& other = path.axes[a];
-    if (!into.depends) {
-      axis = other;
-    } else {
-      if (axis.num != other.num || axis.den != other.den) return false;
-      axis.lo = std::min(axis.lo, other.lo);
-      axis.hi = std::max(axis.hi, other.hi);
-    }
-    into.alignment[a] = std::lcm(into.alignment[a], path.alignment[a]);
+// The field of a node on its input i, or nullopt.
+std::optional<SpatialField> FieldOf(const Graph& graph, const Node& node, std::size_t i) {
+  const std::vector<TensorInfo> inputs = InputInfos(graph, node);
+  const std::vector<TensorInfo> outputs = OutputInfos(graph, node);
+  if (node.def->field == nullptr || inputs[i].shape.rank() != 4 || outputs[0].shape.rank() != 4) {
+    return std::nullopt;
   }
-  into.depends = true;
-  return true;
-}
-
-ReceptiveField::Axis ToAxis(const AxisField& f, std::int64_t alignment) {
-  constexpr double kSlack = 1e-6;  // of pixels, for sums of fractions that are whole numbers
-  ReceptiveField::Axis axis;
-  axis.scale_num = f.num;
-  axis.scale_den = f.den;
-  axis.alignment = static_cast<int>(alignment);
-  // Whole input pixels that the block of output pixels made from input pixels [a, b) needs beyond
-  // it: the first output pixel is at a, the last one at b - 1 / scale.
-  const double inverse_scale = static_cast<double>(f.den) / static_cast<double>(f.num);
-  axis.before = std::max(0, static_cast<int>(std::floor(-f.lo + kSlack)));
-  axis.after = std::max(0, static_cast<int>(std::floor(1 - inverse_scale + f.hi + kSlack)));
-  return axis;
+  return node.def->field({node.op, inputs, outputs}, i);
 }
 
 }  // namespace
 
 std::optional<ReceptiveField> FindReceptiveField(const Graph& graph) {
-  if (graph.inputs.empty()) return std::nullopt;
-  std::vector<Dependence> values(graph.values.size());
-  Dependence& input = values[static_cast<std::size_t>(graph.inputs[0])];
-  input.depends = true;
-  if (graph.value(graph.inputs[0]).info.shape.rank() != 4) return std::nullopt;
+  if (graph.inputs.empty() || graph.value(graph.inputs[0]).info.shape.rank() != 4) {
+    return std::nullopt;
+  }
+  std::vector<ValueField> values(graph.values.size());
+  const auto at = [&](ValueId id) -> ValueField& { return values[static_cast<std::size_t>(id)]; };
+  at(graph.inputs[0]).depends = true;
 
+  // Forwards: scales and alignment.
+  struct Edge {
+    ValueId from, to;
+    SpatialField field;
+  };
+  std::vector<Edge> edges;
   for (const Node& node : graph.nodes) {
-    std::vector<TensorInfo> inputs, outputs;
-    Dependence result;
+    ValueField result;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      if (node.inputs[i] == kNoValue) continue;
-      const Dependence& on = values[static_cast<std::size_t>(node.inputs[i])];
-      if (!on.depends) continue;
-      if (inputs.empty()) {
-        for (ValueId v : node.inputs) {
-          inputs.push_back(v == kNoValue ? TensorInfo{} : graph.value(v).info);
-        }
-        for (ValueId v : node.outputs) {
-          outputs.push_back(v == kNoValue ? TensorInfo{} : graph.value(v).info);
-        }
-      }
-      if (node.def->field == nullptr || inputs[i].shape.rank() != 4 ||
-          outputs[0].shape.rank() != 4) {
-        return std::nullopt;
-      }
-      const std::optional<SpatialField> field = node.def->field({node.op, inputs, outputs}, i);
+      if (node.inputs[i] == kNoValue || !at(node.inputs[i]).depends) continue;
+      const std::optional<SpatialField> field = FieldOf(graph, node, i);
       if (!field) return std::nullopt;
-      Dependence path = on;
-      for (std::size_t a = 0; a < 2; ++a) {
-        path.axes[a] = Compose(on.axes[a], (*field)[a]);
-        path.alignment[a] = std::lcm(on.alignment[a], path.axes[a].den);
+      const ValueField& in = at(node.inputs[i]);
+      for (std::size_t a = 0; a < kAxes; ++a) {
+        const AxisField& f = (*field)[a];
+        const std::int64_t gcd = std::gcd(in.num[a] * f.num, in.den[a] * f.den);
+        const std::int64_t num = in.num[a] * f.num / gcd, den = in.den[a] * f.den / gcd;
+        if (result.depends && (num != result.num[a] || den != result.den[a])) return std::nullopt;
+        result.num[a] = num;
+        result.den[a] = den;
+        result.alignment[a] = std::lcm(result.alignment[a], std::lcm(in.alignment[a], den));
       }
-      if (!Merge(result, path)) return std::nullopt;
+      result.depends = true;
+      edges.push_back({node.inputs[i], node.outputs[0], *field});
     }
     for (ValueId v : node.outputs) {
-      if (v != kNoValue) values[static_cast<std::size_t>(v)] = result;
+      if (v != kNoValue) at(v) = result;
     }
   }
-  const Dependence& out = values[static_cast<std::size_t>(graph.outputs[0])];
+
+  // Backwards: which pixels of each value the output needs whose input block is [0, alignment).
+  ValueField& out = at(graph.outputs[0]);
   if (!out.depends) return std::nullopt;
-  ReceptiveField field;
-  field.height = ToAxis(out.axes[0], out.alignment[0]);
-  field.width = ToAxis(out.axes[1], out.alignment[1]);
-  return field;
+  for (std::size_t a = 0; a < kAxes; ++a) {
+    out.needed[a] = {0, out.alignment[a] * out.num[a] / out.den[a] - 1};
+  }
+  for (auto edge = edges.rbegin(); edge != edges.rend(); ++edge) {
+    for (std::size_t a = 0; a < kAxes; ++a) {
+      const Range& range = at(edge->to).needed[a];
+      if (range.empty()) continue;
+      const AxisField& f = edge->field[a];
+      const double inverse_scale = static_cast<double>(f.den) / static_cast<double>(f.num);
+      const double first = static_cast<double>(range.first) * inverse_scale + f.lo;
+      const double last = static_cast<double>(range.last) * inverse_scale + f.hi;
+      at(edge->from)
+          .needed[a]
+          .Include({static_cast<std::int64_t>(std::ceil(first - kSlack)),
+                    static_cast<std::int64_t>(std::floor(last + kSlack))});
+    }
+  }
+  const auto axis = [&](std::size_t a) {
+    const Range& range = at(graph.inputs[0]).needed[a];
+    return ReceptiveField::Axis{
+        out.num[a], out.den[a], static_cast<int>(std::max<std::int64_t>(0, -range.first)),
+        static_cast<int>(std::max<std::int64_t>(0, range.last - (out.alignment[a] - 1))),
+        static_cast<int>(out.alignment[a])};
+  };
+  return ReceptiveField{axis(0), axis(1)};
 }
 
 }  // namespace tessera

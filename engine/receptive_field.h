@@ -8,8 +8,8 @@
 namespace tessera {
 
 // The field of output 0 on input 0 of a graph whose shapes are inferred; nullopt where an operator
-// on the way has none or paths disagree about the scale. Composes the operators' own fields
-// (OpDef::field) along every path; where paths meet, the wider one counts.
+// on the way has none or paths disagree about the scale. Goes back from a block of output pixels
+// through the operators' own fields (OpDef::field); where paths meet, all their pixels count.
 std::optional<ReceptiveField> FindReceptiveField(const Graph& graph);
 
 }  // namespace tessera

@@ -14,7 +14,7 @@ std::int64_t InRows(const ConvParams& p, std::int64_t rows) {
 
 }  // namespace
 
-ConvTiling ChooseTiling(const ConvParams& p, std::int64_t floats_per_pixel,
+ConvTiling ChooseTiling(const ConvParams& p, InputCopy copy, std::int64_t floats_per_pixel,
                         std::int64_t col_multiple, std::int64_t parallel_parts) {
   // A share of the smallest L2 cache that is still common (256 KB); weights pass through it too.
   constexpr std::int64_t kInputFloats = 160 * 1024 / sizeof(float);
@@ -24,8 +24,11 @@ ConvTiling ChooseTiling(const ConvParams& p, std::int64_t floats_per_pixel,
   ConvTiling t;
   const std::int64_t width = std::max<std::int64_t>(1, p.out_width);
   const std::int64_t height = std::max<std::int64_t>(1, p.out_height);
+  const auto in_rows = [&](std::int64_t rows) {
+    return InRows(p, copy == InputCopy::kRolling ? 1 : rows);
+  };
   const auto floats = [&](std::int64_t rows, std::int64_t cols) {
-    return InRows(p, rows) * PhaseCols(p, cols) * p.stride_w * floats_per_pixel;
+    return in_rows(rows) * PhaseCols(p, cols) * p.stride_w * floats_per_pixel;
   };
 
   t.cols = width;
@@ -33,9 +36,9 @@ ConvTiling ChooseTiling(const ConvParams& p, std::int64_t floats_per_pixel,
   if (t.cols < width) t.cols = CeilDiv(t.cols, col_multiple) * col_multiple;
   t.col_tiles = CeilDiv(width, t.cols);
 
-  const std::int64_t other_tasks = t.col_tiles * parallel_parts;
-  const std::int64_t most_rows =
-      std::max(kMinRows, height / std::max<std::int64_t>(1, CeilDiv(kWantedTasks, other_tasks)));
+  // An empty batch has no tasks at all.
+  const std::int64_t other_tasks = std::max<std::int64_t>(1, t.col_tiles * parallel_parts);
+  const std::int64_t most_rows = std::max(kMinRows, height / CeilDiv(kWantedTasks, other_tasks));
   t.rows = 1;
   while (t.rows < std::min(height, most_rows) && floats(t.rows + 1, t.cols) <= kInputFloats) {
     ++t.rows;
@@ -44,13 +47,13 @@ ConvTiling ChooseTiling(const ConvParams& p, std::int64_t floats_per_pixel,
   t.rows = CeilDiv(height, t.row_tiles);  // evenly
   t.row_tiles = CeilDiv(height, t.rows);
 
-  t.in_rows = InRows(p, t.rows);
+  t.in_rows = in_rows(t.rows);
   t.phase_cols = PhaseCols(p, t.cols);
   return t;
 }
 
 bool FitsTiling(const ConvParams& p) {
-  constexpr std::int64_t kMaxPixels = std::int64_t{1} << 20, kMaxFloats = std::int64_t{1} << 26;
+  constexpr std::int64_t kMaxPixels = std::int64_t{1} << 14, kMaxFloats = std::int64_t{1} << 26;
   const std::int64_t rows = InRows(p, 1);
   const std::int64_t cols = PhaseCols(p, 64);  // 64: no kernel needs wider tiles than that
   if (rows > kMaxPixels || cols > kMaxPixels || p.stride_w > kMaxPixels / cols) return false;

@@ -26,10 +26,16 @@ struct ConvTiling {
   std::int64_t NumTiles() const { return row_tiles * col_tiles; }
 };
 
+// What a copy of the input holds at a time.
+enum class InputCopy {
+  kTile,     // all that the tile depends on
+  kRolling,  // what one output row depends on; input row r replaces row r - in_rows
+};
+
 // Tiles whose input copy, with `floats_per_pixel` for each input pixel, stays in the L2 cache, and
-// that are enough of to keep several threads busy. Columns are cut at multiples of `col_multiple`.
-// Depends on nothing but its arguments.
-ConvTiling ChooseTiling(const ConvParams& p, std::int64_t floats_per_pixel,
+// that are enough of to keep several threads busy, if there are `parallel_parts` like this one.
+// Columns are cut at multiples of `col_multiple`. Depends on nothing but its arguments.
+ConvTiling ChooseTiling(const ConvParams& p, InputCopy copy, std::int64_t floats_per_pixel,
                         std::int64_t col_multiple, std::int64_t parallel_parts);
 
 // Whether a tile of one row fits into a sensible amount of scratch memory (extreme dilations and

@@ -31,17 +31,19 @@ struct DepthwiseRow {
   const float* addend;  // or null
 };
 
-template <int kPixels, class Finish, class V>
+// kStride: stride_w, or 0 if it is only known at run time.
+template <int kPixels, int kStride, class Finish, class V>
 HWY_INLINE void DepthwisePixels(const DepthwiseRow& row, std::int64_t x, Range taps, V bias,
                                 V slope, const Finish& finish) {
   const hn::ScalableTag<float> d;
   constexpr std::int64_t kLanes = hn::MaxLanes(d);
-  const std::int64_t pixel_step = row.p.stride_w * kLanes;
+  const std::int64_t stride = kStride != 0 ? kStride : row.p.stride_w;
+  const std::int64_t pixel_step = stride * kLanes;
   const std::int64_t tap_step = row.p.dilation_w * kLanes;
   V sums[kPixels];
 #pragma GCC unroll 8
   for (int i = 0; i < kPixels; ++i) sums[i] = bias;
-  const std::int64_t first = x * row.p.stride_w - row.p.pad_left + taps.begin * row.p.dilation_w;
+  const std::int64_t first = x * stride - row.p.pad_left + taps.begin * row.p.dilation_w;
   for (std::int64_t kh = 0; kh < row.tap_rows; ++kh) {
     const float* in = row.in + kh * row.in_stride + first * kLanes;
     const float* w = row.weights + (kh * row.p.kernel_w + taps.begin) * kLanes;
@@ -61,6 +63,31 @@ HWY_INLINE void DepthwisePixels(const DepthwiseRow& row, std::int64_t x, Range t
   }
 }
 
+// Pixels of `inner` have all their taps inside of the image.
+template <int kStride, class Finish, class V>
+HWY_INLINE void RunDepthwiseRow(const DepthwiseRow& row, Range inner, V bias, V slope,
+                                const Finish& finish) {
+  const ConvParams& p = row.p;
+  const Range all = {0, p.kernel_w};
+  const auto taps_at = [&p](std::int64_t x) {
+    return ValidTaps(x, p.stride_w, p.pad_left, p.dilation_w, p.kernel_w, p.in_width);
+  };
+  std::int64_t x = 0;
+  for (; x < inner.begin; ++x) {
+    DepthwisePixels<1, kStride>(row, x, taps_at(x), bias, slope, finish);
+  }
+  for (; x + kDepthwisePixels <= inner.end; x += kDepthwisePixels) {
+    DepthwisePixels<kDepthwisePixels, kStride>(row, x, all, bias, slope, finish);
+  }
+  for (; x + 3 <= inner.end; x += 3) {
+    DepthwisePixels<3, kStride>(row, x, all, bias, slope, finish);
+  }
+  for (; x < inner.end; ++x) DepthwisePixels<1, kStride>(row, x, all, bias, slope, finish);
+  for (; x < p.out_width; ++x) {
+    DepthwisePixels<1, kStride>(row, x, taps_at(x), bias, slope, finish);
+  }
+}
+
 void RunDepthwiseTask(const DepthwisePlan& plan, const RunContext& run, std::int64_t task) {
   const hn::ScalableTag<float> d;
   constexpr std::int64_t kLanes = hn::MaxLanes(d);
@@ -76,12 +103,11 @@ void RunDepthwiseTask(const DepthwisePlan& plan, const RunContext& run, std::int
 
   // Pixels [inner.begin, inner.end) have all their taps inside of the image.
   const std::int64_t reach = (p.kernel_w - 1) * p.dilation_w - p.pad_left;
-  const std::int64_t inner_begin =
-      std::min(p.out_width, (p.pad_left + p.stride_w - 1) / p.stride_w);
-  const std::int64_t inner_end =
-      p.in_width <= reach
-          ? inner_begin
-          : std::clamp((p.in_width - 1 - reach) / p.stride_w + 1, inner_begin, p.out_width);
+  Range inner;
+  inner.begin = std::min(p.out_width, (p.pad_left + p.stride_w - 1) / p.stride_w);
+  inner.end = p.in_width <= reach
+                  ? inner.begin
+                  : std::clamp((p.in_width - 1 - reach) / p.stride_w + 1, inner.begin, p.out_width);
 
   WithFinisher(p.epilogue, [&](const auto& finish) HWY_ATTR {
     const std::int64_t end = std::min(p.out_height, (band + 1) * plan.band_rows);
@@ -99,19 +125,11 @@ void RunDepthwiseTask(const DepthwisePlan& plan, const RunContext& run, std::int
                                 .addend = p.epilogue.combine == Combine::kNone
                                               ? nullptr
                                               : run.inputs[kConvAddend].data<float>() + out_row};
-      const auto border = [&](std::int64_t x) HWY_ATTR {
-        const Range inside =
-            ValidTaps(x, p.stride_w, p.pad_left, p.dilation_w, p.kernel_w, p.in_width);
-        DepthwisePixels<1>(row, x, inside, bias, slope, finish);
-      };
-      const Range all = {0, p.kernel_w};
-      std::int64_t x = 0;
-      for (; x < inner_begin; ++x) border(x);
-      for (; x + kDepthwisePixels <= inner_end; x += kDepthwisePixels) {
-        DepthwisePixels<kDepthwisePixels>(row, x, all, bias, slope, finish);
+      if (p.stride_w == 1) {
+        RunDepthwiseRow<1>(row, inner, bias, slope, finish);
+      } else {
+        RunDepthwiseRow<0>(row, inner, bias, slope, finish);
       }
-      for (; x < inner_end; ++x) DepthwisePixels<1>(row, x, all, bias, slope, finish);
-      for (; x < p.out_width; ++x) border(x);
     }
   });
 }

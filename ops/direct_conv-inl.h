@@ -35,7 +35,8 @@ inline constexpr std::array<int, 3> kMaxPixels = {14, 14, 9};
 #else
 inline constexpr std::array<int, 3> kMaxPixels = {8, 6, 4};
 #endif
-inline constexpr int kMaxVectors = 3;
+// Weights that are used together; they share the L1 cache with the input.
+inline constexpr std::int64_t kWeightFloats = 24 * 1024 / sizeof(float);
 
 struct MicroTile {
   const float* in;             // the first pixel's first channel at tap (0, 0)
@@ -44,7 +45,7 @@ struct MicroTile {
   std::size_t channels;
   std::size_t block_stride;
   const float* weights;
-  const float* bias;  // [kVectors * lanes]
+  const float* bias;  // [kVectors * lanes], or null to start from what `out` holds
   float* out;         // pixel p of vector v goes to out + v * out_stride + p * lanes
   std::size_t out_stride;
 };
@@ -54,12 +55,16 @@ void RunMicroTile(const MicroTile& t) {
   const hn::ScalableTag<float> d;
   using V = hn::Vec<decltype(d)>;
   constexpr std::size_t kLanes = hn::MaxLanes(d);
+  float* out = t.out;
+  const std::size_t out_stride = t.out_stride;
   V sums[kPixels][kVectors];
 #pragma GCC unroll 16
   for (int v = 0; v < kVectors; ++v) {
-    const V bias = hn::Load(d, t.bias + v * kLanes);
+    // A step of 0 takes the bias for every pixel.
+    const float* start = t.bias != nullptr ? t.bias + v * kLanes : out + v * out_stride;
+    const std::size_t step = t.bias != nullptr ? 0 : kLanes;
 #pragma GCC unroll 16
-    for (int p = 0; p < kPixels; ++p) sums[p][v] = bias;
+    for (int p = 0; p < kPixels; ++p) sums[p][v] = hn::Load(d, start + p * step);
   }
   const float* w = t.weights;
   for (std::size_t tap = 0; tap < t.num_taps; ++tap) {
@@ -82,8 +87,6 @@ void RunMicroTile(const MicroTile& t) {
       }
     }
   }
-  float* out = t.out;
-  const std::size_t out_stride = t.out_stride;
 #pragma GCC unroll 16
   for (int v = 0; v < kVectors; ++v) {
 #pragma GCC unroll 16
@@ -226,22 +229,32 @@ class DirectTask {
     const float* in =
         input_ + group.first_input_block * plan_.block_stride + in_y * plan_.row_stride;
     MicroTile tile;
-    tile.taps = plan_.taps.data();
-    tile.num_taps = taps.size() * p_.kernel_w;
     tile.channels = plan_.group_channels;
     tile.block_stride = plan_.block_stride;
-    tile.weights = plan_.weights->As<float>() + group.weights +
-                   taps.begin * p_.kernel_w * plan_.group_channels * group.vectors * kLanes;
-    tile.bias = plan_.operands.Bias() + group.first_block * kLanes;
     tile.out_stride = sums_stride;
+
+    // All micro-tiles of the row take some taps, whose weights stay in the L1 cache, then the next.
+    const std::int64_t tap_floats = plan_.group_channels * group.vectors * kLanes;
+    const std::int64_t step = std::max<std::int64_t>(1, kWeightFloats / tap_floats);
+    const float* weights =
+        plan_.weights->As<float>() + group.weights + taps.begin * p_.kernel_w * tap_floats;
+    const std::int64_t num_taps = taps.size() * p_.kernel_w;
     const std::int64_t most = kMaxPixels[group.vectors - 1];
     const std::int64_t parts = (cols_ + most - 1) / most;
-    for (std::int64_t i = 0; i < parts; ++i) {
-      const std::int64_t x = cols_ * i / parts;
-      tile.in = in + x * kLanes;
-      tile.out = sums + x * kLanes;
-      FindMicroTile(static_cast<int>(cols_ * (i + 1) / parts - x), group.vectors)(tile);
-    }
+    std::int64_t tap = 0;
+    do {  // once if there are no taps, for the bias
+      tile.taps = plan_.taps.data() + tap;
+      tile.num_taps = std::min(step, num_taps - tap);
+      tile.weights = weights + tap * tap_floats;
+      tile.bias = tap == 0 ? plan_.operands.Bias() + group.first_block * kLanes : nullptr;
+      for (std::int64_t i = 0; i < parts; ++i) {
+        const std::int64_t x = cols_ * i / parts;
+        tile.in = in + x * kLanes;
+        tile.out = sums + x * kLanes;
+        FindMicroTile(static_cast<int>(cols_ * (i + 1) / parts - x), group.vectors)(tile);
+      }
+      tap += step;
+    } while (tap < num_taps);
     for (int v = 0; v < group.vectors; ++v) {
       const std::int64_t block = group.first_block + v;
       float* block_sums = sums + v * sums_stride;

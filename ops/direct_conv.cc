@@ -132,7 +132,7 @@ std::unique_ptr<Kernel> MakeDirectConv(const ConvParams& params, const ConvConst
                   .sums_floats = 0,
                   .planes_floats = 0};
   const std::int64_t group_blocks = (plan.group_channels + lanes - 1) / lanes;
-  plan.tiling = ChooseTiling(p, group_blocks * lanes, kColMultiple, p.batch);
+  plan.tiling = ChooseTiling(p, InputCopy::kTile, group_blocks * lanes, kColMultiple, p.batch);
   const std::int64_t tiles = std::max<std::int64_t>(1, p.batch * plan.tiling.NumTiles());
   const auto num_groups = static_cast<std::int64_t>(plan.groups.size());
   plan.splits = std::clamp<std::int64_t>((kWantedTasks + tiles - 1) / tiles, 1, num_groups);

@@ -83,7 +83,8 @@ class Kernel {
   virtual ~Kernel() = default;
   virtual std::string_view name() const = 0;  // "conv3x3_winograd_f6", for profiles and tests
   virtual std::size_t ScratchBytesPerThread() const { return 0; }
-  // Whether output 0 may lie in the memory of input i (same layout and size in bytes).
+  // Whether output 0 may lie in the memory of input i (same layout and size in bytes), given that
+  // no other input lies there too.
   virtual bool CanOverwriteInput(std::size_t /*i*/) const { return false; }
   // Multiply-adds times two that the direct form of this node takes; 0 if that says nothing.
   virtual double Flops() const { return 0; }
@@ -154,5 +155,8 @@ void InferSameAsInput0(const InferContext& context);
 LayoutChoice FollowInput0(const LayoutContext& context);
 // Pointwise in space: pixel p depends on pixel p.
 std::optional<SpatialField> PointwiseField(const FieldContext& context, std::size_t i);
+// The same for operands that are broadcast; nullopt if one of them ties the output to its place in
+// the picture (a constant that varies over it) or to the whole of it.
+std::optional<SpatialField> BroadcastField(const FieldContext& context, std::size_t i);
 
 }  // namespace tessera

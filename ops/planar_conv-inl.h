@@ -121,9 +121,17 @@ class PlanarTask {
 
   void Run() {
     if (rows_ <= 0 || cols_ <= 0) return;
-    CopyInput();
-    for (std::int64_t y = y0_; y < y0_ + rows_; ++y) {
-      for (std::int64_t c = 0; c < plan_.out_group; c += kPlanarChannels) RunRow(y, c);
+    const std::int64_t top = y0_ * p_.stride_h - p_.pad_top;
+    const std::int64_t in_rows = plan_.tiling.in_rows;
+    std::int64_t copied = 0;  // input rows, counted from `top`
+    for (std::int64_t y = 0; y < rows_; ++y) {
+      const std::int64_t first = y * p_.stride_h;
+      for (copied = std::max(copied, first); copied < first + in_rows; ++copied) {
+        CopyRow(top + copied, copied % in_rows);
+      }
+      for (std::int64_t c = 0; c < plan_.out_group; c += kPlanarChannels) {
+        RunRow(y0_ + y, c, first % in_rows);
+      }
     }
   }
 
@@ -131,30 +139,25 @@ class PlanarTask {
   static constexpr hn::ScalableTag<float> kTag{};
   static constexpr std::int64_t kLanes = hn::MaxLanes(kTag);
 
-  // See conv_tiling.h.
-  void CopyInput() {
-    const std::int64_t top = y0_ * p_.stride_h - p_.pad_top;
+  // Copies input row `y` to row `slot` of the copy; see conv_tiling.h.
+  void CopyRow(std::int64_t y, std::int64_t slot) {
+    if (y < 0 || y >= p_.in_height) return;  // such taps are left out by ValidTaps
     const std::int64_t count = plan_.tiling.phase_cols;
-    for (std::int64_t r = 0; r < plan_.tiling.in_rows; ++r) {
-      const std::int64_t y = top + r;
-      // Taps outside of the image are left out by ValidTaps.
-      if (y < 0 || y >= p_.in_height || !RowIsRead(p_, r, rows_)) continue;
-      for (std::int64_t phase = 0; phase < p_.stride_w; ++phase) {
-        if (!PhaseIsRead(p_, phase)) continue;
-        const PhaseColumns columns = ColumnsOfPhase(p_, x0_, phase, count);
-        const Range inside = columns.inside;
-        float* to = scratch_ + r * plan_.row_stride + phase * count;
-        for (std::int64_t c = 0; c < plan_.in_group; ++c) {
-          float* plane = to + c * plan_.plane_stride;
-          std::memset(plane, 0, inside.begin * sizeof(float));
-          std::memset(plane + inside.end, 0, (count - inside.end) * sizeof(float));
-        }
-        const std::int64_t x = columns.first + inside.begin * p_.stride_w;
-        if (plan_.input_blocked) {
-          CopyBlocked(y, x, inside.size(), to + inside.begin);
-        } else {
-          CopyPlanar(y, x, inside.size(), to + inside.begin);
-        }
+    for (std::int64_t phase = 0; phase < p_.stride_w; ++phase) {
+      if (!PhaseIsRead(p_, phase)) continue;
+      const PhaseColumns columns = ColumnsOfPhase(p_, x0_, phase, count);
+      const Range inside = columns.inside;
+      float* to = scratch_ + slot * plan_.row_stride + phase * count;
+      for (std::int64_t c = 0; c < plan_.in_group; ++c) {
+        float* plane = to + c * plan_.plane_stride;
+        std::memset(plane, 0, inside.begin * sizeof(float));
+        std::memset(plane + inside.end, 0, (count - inside.end) * sizeof(float));
+      }
+      const std::int64_t x = columns.first + inside.begin * p_.stride_w;
+      if (plan_.input_blocked) {
+        CopyBlocked(y, x, inside.size(), to + inside.begin);
+      } else {
+        CopyPlanar(y, x, inside.size(), to + inside.begin);
       }
     }
   }
@@ -191,8 +194,9 @@ class PlanarTask {
     }
   }
 
-  // Output row `y` of the channels of the group from `first` on, kPlanarChannels at most.
-  void RunRow(std::int64_t y, std::int64_t first) {
+  // Output row `y` of the channels of the group from `first` on, kPlanarChannels at most. The
+  // first tap lies in row `slot` of the copy, whether inside of the image or not.
+  void RunRow(std::int64_t y, std::int64_t first, std::int64_t slot) {
     const int channels =
         static_cast<int>(std::min<std::int64_t>(kPlanarChannels, plan_.out_group - first));
     const std::int64_t channel = group_ * plan_.out_group + first;
@@ -201,10 +205,8 @@ class PlanarTask {
 
     const Range taps =
         ValidTaps(y, p_.stride_h, p_.pad_top, p_.dilation_h, p_.kernel_h, p_.in_height);
-    const std::int64_t in_y =
-        taps.size() == 0 ? 0 : (y - y0_) * p_.stride_h + taps.begin * p_.dilation_h;
     PlanarTile tile;
-    tile.taps = plan_.taps.data();
+    tile.taps = plan_.taps.data() + slot * num_taps + taps.begin * p_.kernel_w;
     tile.num_taps = taps.size() * p_.kernel_w;
     tile.channels = plan_.in_group;
     tile.plane_stride = plan_.plane_stride;
@@ -218,7 +220,7 @@ class PlanarTask {
     const std::int64_t parts = (vectors + most - 1) / most;
     for (std::int64_t i = 0; i < parts; ++i) {
       const std::int64_t v = vectors * i / parts;
-      tile.in = scratch_ + in_y * plan_.row_stride + v * kLanes;
+      tile.in = scratch_ + v * kLanes;
       tile.out = sums + v * kLanes;
       FindPlanarTile(static_cast<int>(vectors * (i + 1) / parts - v), channels)(tile);
     }

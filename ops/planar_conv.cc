@@ -49,6 +49,20 @@ AlignedBuffer PackPlanarWeights(const ConvParams& p, const float* w) {
   return packed;
 }
 
+// See PlanarPlan::taps.
+std::vector<std::ptrdiff_t> RollingTaps(const ConvParams& p, const ConvTiling& tiling,
+                                        std::int64_t row_stride) {
+  const std::vector<std::ptrdiff_t> columns = TapOffsets(p, tiling.phase_cols, 1, 0);
+  std::vector<std::ptrdiff_t> taps;
+  for (std::int64_t top = 0; top < tiling.in_rows; ++top) {
+    for (std::size_t tap = 0; tap < columns.size(); ++tap) {
+      const std::int64_t kh = static_cast<std::int64_t>(tap) / p.kernel_w;
+      taps.push_back(columns[tap] + (top + kh * p.dilation_h) % tiling.in_rows * row_stride);
+    }
+  }
+  return taps;
+}
+
 class PlanarConv final : public Kernel {
  public:
   explicit PlanarConv(PlanarPlan plan) : plan_(std::move(plan)) {
@@ -102,13 +116,13 @@ std::unique_ptr<Kernel> MakePlanarConv(const ConvParams& params, const ConvConst
                   .input_floats = 0,
                   .pixel_floats = 0,
                   .sums_floats = 0};
-  plan.tiling = ChooseTiling(p, plan.in_group, 6 * lanes, p.batch * p.groups);
+  plan.tiling = ChooseTiling(p, InputCopy::kRolling, plan.in_group, 6 * lanes, p.batch * p.groups);
   // The last vector of a row may read and write past the tile's last column.
   plan.sums_stride = (plan.tiling.cols + lanes - 1) / lanes * lanes;
   plan.tiling.phase_cols += plan.sums_stride - plan.tiling.cols;
   plan.row_stride = plan.tiling.phase_cols * p.stride_w;
   plan.plane_stride = plan.row_stride * plan.tiling.in_rows;
-  plan.taps = TapOffsets(p, plan.tiling.phase_cols, 1, plan.row_stride);
+  plan.taps = RollingTaps(p, plan.tiling, plan.row_stride);
   const std::int64_t channels = std::min<std::int64_t>(kPlanarChannels, plan.out_group);
   const auto aligned = [](std::int64_t floats) {
     return RoundUp(static_cast<std::size_t>(floats), kAlignment / sizeof(float));

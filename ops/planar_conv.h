@@ -21,9 +21,10 @@ struct PlanarPlan {
   std::int64_t in_group, out_group;  // channels of one group
 
   ConvTiling tiling;
-  // Of the input copy, [input channel of the group][row][phase][column].
+  // Of the rolling input copy, [input channel of the group][row][phase][column].
   std::int64_t row_stride, plane_stride;
   std::int64_t sums_stride;  // of the sums, [output channel][column]
+  // Places of the taps in the copy, for each row of the copy that the first tap may lie in.
   std::vector<std::ptrdiff_t> taps;
 
   // For each kPlanarChannels (the last: fewer) output channels of each group in order:

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "ops/epilogue-inl.h"
 #include "ops/winograd.h"
@@ -196,6 +197,8 @@ inline constexpr int kMaxVectors = 3;
 template <int kTiles, int kVectors>
 void Multiply(const float* HWY_RESTRICT v, const float* HWY_RESTRICT u, std::int64_t channels,
               float* HWY_RESTRICT m, std::ptrdiff_t block_stride) {
+  // The weights of all calls for a block are one stream out of the L2 cache.
+  constexpr std::ptrdiff_t kAhead = 2048 / sizeof(float);
   const F32 d;
   VF sums[kTiles][kVectors];
   HWY_UNROLL(16) for (int t = 0; t < kTiles; ++t) {
@@ -204,6 +207,7 @@ void Multiply(const float* HWY_RESTRICT v, const float* HWY_RESTRICT u, std::int
   const auto add_channel = [&](int c) HWY_ATTR {
     VF weights[kVectors];
     HWY_UNROLL(4) for (int j = 0; j < kVectors; ++j) weights[j] = hn::Load(d, u + j * kLanes);
+    HWY_UNROLL(4) for (int j = 0; j < kVectors; ++j) hwy::Prefetch(u + j * kLanes + kAhead);
     u += kVectors * kLanes;
     HWY_UNROLL(16) for (int t = 0; t < kTiles; ++t) {
       const VF value = hn::Set(d, v[t * kLanes + c]);
@@ -282,42 +286,91 @@ inline TilePlace FindTile(const WinogradPlan& plan, std::int64_t tile) {
   return {image, (band * kBandRows + tile % rows) * plan.m, tile / rows * plan.m};
 }
 
-// Copies a rectangle of pixels, of one block of channels.
+// Pixels of one block of channels that a tile reads or writes: rows x cols of them at `offset`.
+// For inputs, that is what the image has of a square of (m + 2) x (m + 2) pixels, from its pixel
+// (skipped_rows, skipped_cols) on.
+struct Window {
+  std::ptrdiff_t offset;
+  std::int64_t rows, cols;
+  std::int64_t skipped_rows = 0, skipped_cols = 0;
+};
+
+template <int kM>
+Window FindInput(const WinogradPlan& plan, std::int64_t tile) {
+  constexpr std::int64_t kN = kM + 2;
+  const BlockedLayout& in = plan.in;
+  const TilePlace place = FindTile(plan, tile);
+  const std::int64_t row = place.row - plan.pad_top, col = place.col - plan.pad_left;
+  const std::int64_t first_row = std::max<std::int64_t>(row, 0),
+                     first_col = std::max<std::int64_t>(col, 0);
+  return {.offset = place.image * in.image_stride + first_row * in.row_stride + first_col * kLanes,
+          .rows = std::min(row + kN, in.height) - first_row,
+          .cols = std::min(col + kN, in.width) - first_col,
+          .skipped_rows = first_row - row,
+          .skipped_cols = first_col - col};
+}
+
+template <int kM>
+Window FindOutput(const WinogradPlan& plan, std::int64_t tile) {
+  const BlockedLayout& out = plan.out;
+  const TilePlace place = FindTile(plan, tile);
+  return {
+      .offset = place.image * out.image_stride + place.row * out.row_stride + place.col * kLanes,
+      .rows = std::min<std::int64_t>(kM, out.height - place.row),
+      .cols = std::min<std::int64_t>(kM, out.width - place.col)};
+}
+
+// Fetches a window into the L1 cache. The transforms jump from row to row and from plane to plane,
+// where hardware prefetchers do not follow: fetching the next tile's pixels early saves a third of
+// their time.
+HWY_INLINE void PrefetchToRead(const float* p, std::ptrdiff_t row_stride, const Window& window) {
+  for (std::int64_t row = 0; row < window.rows; ++row) {
+    for (std::int64_t col = 0; col < window.cols; ++col) {
+      __builtin_prefetch(p + window.offset + row * row_stride + col * kLanes, 0, 3);
+    }
+  }
+}
+HWY_INLINE void PrefetchToWrite(const float* p, std::ptrdiff_t row_stride, const Window& window) {
+  for (std::int64_t row = 0; row < window.rows; ++row) {
+    for (std::int64_t col = 0; col < window.cols; ++col) {
+      __builtin_prefetch(p + window.offset + row * row_stride + col * kLanes, 1, 3);
+    }
+  }
+}
+
 inline void CopyPixels(const float* from, std::ptrdiff_t from_stride, float* to,
-                       std::ptrdiff_t to_stride, std::int64_t rows, std::int64_t cols) {
-  for (std::int64_t row = 0; row < rows; ++row) {
-    std::copy_n(from + row * from_stride, cols * kLanes, to + row * to_stride);
+                       std::ptrdiff_t to_stride, const Window& window) {
+  for (std::int64_t row = 0; row < window.rows; ++row) {
+    std::copy_n(from + row * from_stride, window.cols * kLanes, to + row * to_stride);
   }
 }
 
 template <int kM>
 void TransformInputBlock(const WinogradPlan& plan, const float* input, std::int64_t first,
                          std::int64_t tiles, float* v) {
-  constexpr int kN = kM + 2;
+  constexpr int kN = kM + 2, kRowStride = kN * kLanes;
   const BlockedLayout& in = plan.in;
+  Window window = FindInput<kM>(plan, first);
   for (std::int64_t t = 0; t < tiles; ++t) {
-    const TilePlace place = FindTile(plan, first + t);
-    const std::int64_t row = place.row - plan.pad_top, col = place.col - plan.pad_left;
-    const std::int64_t row_begin = std::max<std::int64_t>(row, 0),
-                       row_end = std::min(row + kN, in.height),
-                       col_begin = std::max<std::int64_t>(col, 0),
-                       col_end = std::min(col + kN, in.width);
-    const bool inside = row_end - row_begin == kN && col_end - col_begin == kN;
-    const float* source =
-        input + place.image * in.image_stride + row_begin * in.row_stride + col_begin * kLanes;
-    HWY_ALIGN float bordered[kN * kN * kLanes];
-    if (!inside) std::fill(std::begin(bordered), std::end(bordered), 0.0f);
-    for (std::int64_t block = 0; block < in.blocks; ++block, source += in.plane_stride) {
+    const Window next = FindInput<kM>(plan, std::min(first + t + 1, plan.NumTiles() - 1));
+    const bool whole = window.rows == kN && window.cols == kN;
+    HWY_ALIGN float bordered[kN * kRowStride];
+    if (!whole) std::fill(std::begin(bordered), std::end(bordered), 0.0f);
+    for (std::int64_t block = 0; block < in.blocks; ++block) {
+      const float* const plane = input + block * in.plane_stride;
+      const float* const source = plane + window.offset;
       float* const target = v + (block * tiles + t) * kLanes;
-      if (inside) {
+      PrefetchToRead(plane, in.row_stride, next);
+      if (whole) {
         TransformInputTile<kM>(source, in.row_stride, target, plan.v_stride);
       } else {
         CopyPixels(source, in.row_stride,
-                   bordered + ((row_begin - row) * kN + col_begin - col) * kLanes, kN * kLanes,
-                   row_end - row_begin, col_end - col_begin);
-        TransformInputTile<kM>(bordered, kN * kLanes, target, plan.v_stride);
+                   bordered + window.skipped_rows * kRowStride + window.skipped_cols * kLanes,
+                   kRowStride, window);
+        TransformInputTile<kM>(bordered, kRowStride, target, plan.v_stride);
       }
     }
+    window = next;
   }
 }
 
@@ -325,35 +378,37 @@ template <int kM, class Finisher>
 void TransformOutputBlock(const WinogradPlan& plan, const WinogradData& data,
                           const Finisher& finish, std::int64_t first, std::int64_t tiles,
                           const float* m) {
+  constexpr int kRowStride = kM * kLanes;
   const F32 d;
   const BlockedLayout& out = plan.out;
+  Window window = FindOutput<kM>(plan, first);
   for (std::int64_t t = 0; t < tiles; ++t) {
-    const TilePlace place = FindTile(plan, first + t);
-    const std::int64_t rows = std::min<std::int64_t>(kM, out.height - place.row),
-                       cols = std::min<std::int64_t>(kM, out.width - place.col);
-    const bool whole = rows == kM && cols == kM;
+    const Window next = FindOutput<kM>(plan, std::min(first + t + 1, plan.NumTiles() - 1));
+    const bool whole = window.rows == kM && window.cols == kM;
     for (std::int64_t block = 0; block < out.blocks; ++block) {
       const float* const source = m + (block * tiles + t) * kLanes;
       const VF bias = hn::Load(d, data.bias + block * kLanes);
       const VF slope = hn::Load(d, data.slope + block * kLanes);
-      const std::ptrdiff_t offset = place.image * out.image_stride + block * out.plane_stride +
-                                    place.row * out.row_stride + place.col * kLanes;
-      const float* const addend = data.addend ? data.addend + offset : nullptr;
+      float* const plane = data.output + block * out.plane_stride;
+      float* const target = plane + window.offset;
+      const float* const addend =
+          data.addend ? data.addend + block * out.plane_stride + window.offset : nullptr;
+      PrefetchToWrite(plane, out.row_stride, next);
       if (whole) {
-        TransformOutputTile<kM>(source, plan.m_stride, bias, slope, finish, addend,
-                                data.output + offset, out.row_stride);
+        TransformOutputTile<kM>(source, plan.m_stride, bias, slope, finish, addend, target,
+                                out.row_stride);
         continue;
       }
-      constexpr int kRowStride = kM * kLanes;
       HWY_ALIGN float partial[kM * kRowStride];
       if (addend) {
         std::fill(std::begin(partial), std::end(partial), 0.0f);
-        CopyPixels(addend, out.row_stride, partial, kRowStride, rows, cols);
+        CopyPixels(addend, out.row_stride, partial, kRowStride, window);
       }
       TransformOutputTile<kM>(source, plan.m_stride, bias, slope, finish,
                               addend ? partial : nullptr, partial, kRowStride);
-      CopyPixels(partial, kRowStride, data.output + offset, out.row_stride, rows, cols);
+      CopyPixels(partial, kRowStride, target, out.row_stride, window);
     }
+    window = next;
   }
 }
 

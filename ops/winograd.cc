@@ -116,8 +116,7 @@ AlignedBuffer PackWeights(const Tensor& weights, const WinogradPlan& plan) {
   return packed;
 }
 
-WinogradPlan MakePlan(const ConvParams& p) {
-  const int m = p.out_height > 4 || p.out_width > 4 ? 6 : 4;
+WinogradPlan MakePlan(const ConvParams& p, int m) {
   WinogradPlan plan{
       .m = m,
       .in = BlockedLayout({p.batch, p.in_channels, p.in_height, p.in_width}),
@@ -133,28 +132,26 @@ WinogradPlan MakePlan(const ConvParams& p) {
   };
   plan.groups = GroupVectors(static_cast<int>(plan.out.blocks));
 
-  // V and M of a block and all the weights are used over and over: let them share the L2 cache
-  // with what passes through.
-  constexpr std::int64_t kCacheBytes = 3 << 19;
+  // V and M of a block stay in the L2 cache together with the weights and what passes through.
+  constexpr std::int64_t kBlockBytes = 448 << 10;
   const std::int64_t floats_per_tile =
       plan.NumPositions() * (plan.in.blocks + plan.out.blocks) * plan.in.lanes;
-  const std::int64_t weight_floats =
-      plan.NumPositions() * p.in_channels * plan.out.blocks * plan.out.lanes;
-  const std::int64_t room =
-      std::max<std::int64_t>(kCacheBytes / 4 - weight_floats, kCacheBytes / 8);
+  const std::int64_t tiles = kBlockBytes / 4 / floats_per_tile;
   const std::int64_t max = HWY_DYNAMIC_DISPATCH(MaxTilesPerProduct)(plan.groups[0].vectors);
-  plan.block_tiles = std::max<std::int64_t>(room / floats_per_tile / max, 1) * max;
+  plan.block_tiles = std::max<std::int64_t>(tiles / max, 1) * max;
   plan.block_tiles = std::min(plan.block_tiles, std::max<std::int64_t>(plan.NumTiles(), 1));
   plan.v_stride = PositionStride(plan.block_tiles * plan.in.blocks * plan.in.lanes);
   plan.m_stride = PositionStride(plan.block_tiles * plan.out.blocks * plan.out.lanes);
   return plan;
 }
 
+int ChooseTile(const ConvParams& p) { return p.out_height > 4 || p.out_width > 4 ? 6 : 4; }
+
 class WinogradConv final : public Kernel {
  public:
   WinogradConv(const ConvParams& params, const ConvConstants& constants, PackCache& packs)
       : params_(params),
-        plan_(MakePlan(params)),
+        plan_(MakePlan(params, ChooseTile(params))),
         operands_(PackEpilogue(params.epilogue, constants.bias.get(), constants.slope.get(),
                                params.out_channels, plan_.out.blocks * plan_.out.lanes)) {
     weights_ =

@@ -7,7 +7,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 
 case $# in
   0)
-    in=$root/samples/heron.png
+    in=$root/samples/brushes.png
     out=$root/build/demo.png
     ;;
   2)

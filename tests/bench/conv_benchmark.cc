@@ -109,6 +109,7 @@ constexpr BenchCase kCases[] = {
     {"last_3x3_64_3_at_256", Which::kPlanar, kBlocks, kRows, 64, 3, 256, 3},
     {"grouped_3x3_60_60_at_64", Which::kPlanar, kRows, kRows, 60, 60, 64, 3, 1, 10},
     {"depthwise_3x3_64_at_64", Which::kDepthwise, kBlocks, kBlocks, 64, 64, 64, 3, 1, 64},
+    {"depthwise_3x3_16_at_16", Which::kDepthwise, kBlocks, kBlocks, 16, 16, 16, 3, 1, 16},
     {"depthwise_5x5_64_at_64", Which::kDepthwise, kBlocks, kBlocks, 64, 64, 64, 5, 1, 64},
 };
 

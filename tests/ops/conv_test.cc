@@ -1,8 +1,11 @@
 #include "ops/conv.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
+#include <optional>
 #include <random>
 #include <string>
 
@@ -68,7 +71,13 @@ struct Operands {
   Shape out;
   Tensor x, addend;
   std::shared_ptr<const Tensor> w, bias, slope;
+  Tensor wanted;  // by the plain kernel
 };
+
+std::vector<TensorView> Views(const Operands& o, const TensorView& x, const TensorView& addend) {
+  return {x, o.w->view(), o.bias ? o.bias->view() : TensorView{},
+          o.slope ? o.slope->view() : TensorView{}, addend};
+}
 
 Operands MakeOperands(const ConvCase& c, std::mt19937& random) {
   const ConvParams p = ReadConvParams(MakeNode(c), c.x, c.w);
@@ -79,27 +88,17 @@ Operands MakeOperands(const ConvCase& c, std::mt19937& random) {
              .addend = {},
              .w = std::make_shared<Tensor>(RandomTensor(c.w, random)),
              .bias = nullptr,
-             .slope = nullptr};
+             .slope = nullptr,
+             .wanted = {}};
   if (c.bias) o.bias = std::make_shared<Tensor>(RandomTensor({p.out_channels}, random));
   if (c.epilogue.activation == Activation::kPRelu) {
     o.slope = std::make_shared<Tensor>(
         RandomTensor({random() % 3 == 0 ? 1 : p.out_channels, 1, 1}, random));
   }
   if (c.epilogue.combine != Combine::kNone) o.addend = RandomTensor(o.out, random);
+  o.wanted = Tensor(DType::kFloat32, o.out);
+  RunKernel(*MakeReferenceConv(p), Views(o, o.x.view(), o.addend.view()), o.wanted, 2);
   return o;
-}
-
-std::vector<TensorView> Views(const Operands& o, const TensorView& x, const TensorView& addend) {
-  return {x, o.w->view(), o.bias ? o.bias->view() : TensorView{},
-          o.slope ? o.slope->view() : TensorView{}, addend};
-}
-
-// The result by the plain kernel.
-Tensor Expected(const Operands& o) {
-  Tensor out(DType::kFloat32, o.out);
-  RunKernel(*MakeReferenceConv(ReadConvParams(MakeNode(o.c), o.c.x, o.c.w)),
-            Views(o, o.x.view(), o.addend.view()), out, 1);
-  return out;
 }
 
 // Largest difference, relative to the error that sums of that many terms may have.
@@ -120,7 +119,6 @@ void Check(const Kernel& kernel, const Operands& o, Layout in, Layout out) {
   const std::string what = StrCat(kernel.name(), " on ", CpuTargetName(),
                                   in == Layout::kBlocked ? " blocked" : " planar",
                                   out == Layout::kBlocked ? " -> blocked" : " -> planar");
-  const Tensor wanted = Expected(o);
   Tensor x = ToLayout(o.x, in);
   if (in == Layout::kBlocked) SpoilPadding(x);
   Tensor first;
@@ -130,13 +128,13 @@ void Check(const Kernel& kernel, const Operands& o, Layout in, Layout out) {
     Tensor result(DType::kFloat32, o.out, out);
     RunKernel(kernel, Views(o, x.view(), addend.view()), result, threads);
     Tensor planar = ToLayout(result, Layout::kRowMajor);
-    ASSERT_NO_FATAL_FAILURE(ExpectClose(planar, wanted, o.c, what));
+    ASSERT_NO_FATAL_FAILURE(ExpectClose(planar, o.wanted, o.c, what));
     if (threads == 1) {
       first = std::move(planar);
       if (addend.view().present() && kernel.CanOverwriteInput(kConvAddend)) {
         RunKernel(kernel, Views(o, x.view(), addend.view()), addend, threads);
         ASSERT_NO_FATAL_FAILURE(
-            ExpectClose(ToLayout(addend, Layout::kRowMajor), wanted, o.c, what + " in place"));
+            ExpectClose(ToLayout(addend, Layout::kRowMajor), o.wanted, o.c, what + " in place"));
       }
     } else {
       ASSERT_TRUE(std::equal(first.values<float>().begin(), first.values<float>().end(),
@@ -270,6 +268,365 @@ TEST_P(ConvKernelTest, TilesMeetWithoutASeam) {
 
 INSTANTIATE_TEST_SUITE_P(Targets, ConvKernelTest, testing::ValuesIn(AvailableCpuTargets()),
                          [](const auto& test) { return test.param; });
+
+// What the plain kernel itself computes, by hand.
+
+TEST(ReferenceConv, ComputesASmallConvolution) {
+  const ConvCase c{.x = {1, 1, 3, 3}, .w = {1, 1, 2, 2}, .pads = {1, 0, 0, 0}};
+  const Tensor x = Tensor::FromVector<float>(c.x, {1, 2, 3, 4, 5, 6, 7, 8, 9});
+  const Tensor w = Tensor::FromVector<float>(c.w, {1, 10, 100, 1000});
+  const Tensor b = Tensor::FromVector<float>({1}, {0.5f});
+  Tensor out(DType::kFloat32, {1, 1, 3, 2});
+  RunKernel(*MakeReferenceConv(Params(c)), {x.view(), w.view(), b.view()}, out, 1);
+  EXPECT_THAT(out.values<float>(),
+              testing::ElementsAre(2100.5f, 3200.5f, 5421.5f, 6532.5f, 8754.5f, 9865.5f));
+}
+
+TEST(ReferenceConv, SeparatesGroupsAndStridesAndDilates) {
+  const ConvCase c{
+      .x = {1, 2, 1, 7}, .w = {2, 1, 1, 2}, .strides = {1, 2}, .dilations = {1, 3}, .groups = 2};
+  const Tensor x =
+      Tensor::FromVector<float>(c.x, {1, 2, 3, 4, 5, 6, 7, 10, 20, 30, 40, 50, 60, 70});
+  const Tensor w = Tensor::FromVector<float>(c.w, {1, -1, 2, 1});
+  Tensor out(DType::kFloat32, {1, 2, 1, 2});
+  RunKernel(*MakeReferenceConv(Params(c)), {x.view(), w.view()}, out, 1);
+  EXPECT_THAT(out.values<float>(), testing::ElementsAre(-3, -3, 60, 120));
+}
+
+TEST(ReferenceConv, ComputesInTheTypeOfX) {
+  const ConvCase c{.x = {1, 1, 1, 2}, .w = {1, 1, 1, 2}};
+  const Tensor x = Tensor::FromVector<double>(c.x, {1e-30, 1});
+  const Tensor w = Tensor::FromVector<double>(c.w, {1, 1e-30});
+  Tensor out(DType::kFloat64, {1, 1, 1, 1});
+  RunKernel(*MakeReferenceConv(Params(c)), {x.view(), w.view()}, out, 1);
+  EXPECT_DOUBLE_EQ(out.data<double>()[0], 2e-30);
+}
+
+TEST(Epilogue, DoesWhatItsNamesSay) {
+  const auto f = [](Activation a, double x) {
+    return ApplyEpilogue({.activation = a, .alpha = 0.25f, .beta = 0.5f}, x, 3, 0);
+  };
+  EXPECT_EQ(f(Activation::kNone, -2), -2);
+  EXPECT_EQ(f(Activation::kRelu, -2), 0);
+  EXPECT_EQ(f(Activation::kRelu, 2), 2);
+  EXPECT_EQ(f(Activation::kLeakyRelu, -2), -0.5);
+  EXPECT_EQ(f(Activation::kPRelu, -2), -6);
+  EXPECT_EQ(f(Activation::kPRelu, 2), 2);
+  EXPECT_EQ(f(Activation::kClip, -2), 0.25);
+  EXPECT_EQ(f(Activation::kClip, 2), 0.5);
+  EXPECT_DOUBLE_EQ(f(Activation::kSigmoid, 0), 0.5);
+  EXPECT_DOUBLE_EQ(f(Activation::kSilu, 1), 1 / (1 + std::exp(-1.0)));
+  EXPECT_EQ(f(Activation::kHardSigmoid, 1), 0.75);
+  EXPECT_EQ(f(Activation::kHardSigmoid, 9), 1);
+  EXPECT_EQ(f(Activation::kHardSwish, -3), 0);
+  EXPECT_EQ(f(Activation::kHardSwish, 4), 4);
+  EXPECT_EQ(ApplyEpilogue({.activation = Activation::kRelu, .combine = Combine::kAdd, .scale = 2},
+                          5, 0, 1),
+            11);
+  EXPECT_DOUBLE_EQ(ApplyEpilogue({.combine = Combine::kGate}, 2, 0, 3),
+                   5 * (1 / (1 + std::exp(-2.0)) - 0.5));
+}
+
+TEST(Epilogue, SurvivesItsAttributes) {
+  const Epilogue e{.activation = Activation::kHardSigmoid,
+                   .alpha = 0.2f,
+                   .beta = 0.4f,
+                   .combine = Combine::kGate,
+                   .scale = 3};
+  OpNode node{.name = "n", .type = "FusedConv", .opset = 17, .attributes = {}};
+  WriteEpilogue(e, node.attributes);
+  const Epilogue r = ReadEpilogue(node);
+  EXPECT_EQ(r.activation, e.activation);
+  EXPECT_EQ(r.combine, e.combine);
+  EXPECT_EQ(r.alpha, e.alpha);
+  EXPECT_EQ(r.beta, e.beta);
+  EXPECT_EQ(r.scale, e.scale);
+  node.attributes.Set("activation", std::string("Softmax"));
+  EXPECT_THROW(ReadEpilogue(node), Error);
+  node.type = "Conv";
+  EXPECT_EQ(ReadEpilogue(node).combine, Combine::kNone);
+}
+
+// The operator as the engine uses it: infer, layouts, prepare, run.
+
+class ConvOp {
+ public:
+  explicit ConvOp(std::string_view type) : node_{"c", std::string(type), 17, {}} {}
+
+  Attributes& attributes() { return node_.attributes; }
+  void AddInput(Tensor t, bool constant) {
+    auto shared = std::make_shared<Tensor>(std::move(t));
+    infos_.push_back({.present = true,
+                      .dtype = shared->dtype(),
+                      .shape = shared->shape(),
+                      .layout = Layout::kRowMajor,
+                      .constant = constant ? shared : nullptr});
+    tensors_.push_back(std::move(shared));
+  }
+  void OmitInput() {
+    infos_.push_back({});
+    tensors_.push_back(std::make_shared<Tensor>());
+  }
+  TensorInfo& info(std::size_t i) { return infos_[i]; }
+
+  Shape Infer() {
+    outputs_.assign(1, {});
+    def_.infer({node_, infos_, outputs_});
+    return outputs_[0].shape;
+  }
+  // Runs it in the layouts that it asks for, or as the plain kernel; the result is row-major.
+  Tensor Run(bool reference = false) {
+    Infer();
+    LayoutChoice choice;
+    if (!reference) choice = def_.layouts({node_, infos_, outputs_});
+    choice.inputs.resize(infos_.size(), Layout::kRowMajor);
+    choice.outputs.resize(1, Layout::kRowMajor);
+    std::vector<TensorInfo> infos = infos_;
+    std::vector<Tensor> memory;
+    std::vector<TensorView> views;
+    for (std::size_t i = 0; i < infos.size(); ++i) {
+      infos[i].layout = choice.inputs[i];
+      memory.push_back(infos[i].present ? ToLayout(*tensors_[i], choice.inputs[i]) : Tensor());
+      views.push_back(memory.back().view());
+    }
+    outputs_[0].layout = choice.outputs[0];
+    PackCache packs;
+    const auto kernel = def_.prepare({node_, infos, outputs_, packs, reference});
+    kernel_name_ = kernel->name();
+    Tensor out(outputs_[0].dtype, outputs_[0].shape, choice.outputs[0]);
+    RunKernel(*kernel, views, out, 2);
+    return ToLayout(out, Layout::kRowMajor);
+  }
+  // The kernel that the last Run took.
+  const std::string& kernel_name() const { return kernel_name_; }
+  std::optional<SpatialField> Field(std::size_t input) {
+    Infer();
+    return def_.field({node_, infos_, outputs_}, input);
+  }
+
+ private:
+  OpNode node_;
+  const OpDef& def_ = *FindOp(node_.type);
+  std::vector<TensorInfo> infos_;
+  std::vector<std::shared_ptr<Tensor>> tensors_;
+  std::vector<TensorInfo> outputs_;
+  std::string kernel_name_;
+};
+
+struct OpCase {
+  Shape x, w;
+  std::int64_t groups;
+  const char* kernel;  // that has to be taken on targets of 16 lanes
+  std::vector<std::int64_t> pads = {};
+};
+
+class ConvOpTest : public ConvKernelTest {};
+
+TEST_P(ConvOpTest, AgreesWithItsPlainKernelWhateverIsChosen) {
+  const OpCase cases[] = {
+      {{1, 3, 20, 30}, {64, 3, 3, 3}, 1, "conv3x3_direct", {1, 1, 1, 1}},
+      {{2, 64, 20, 30}, {3, 64, 3, 3}, 1, "conv3x3_planar", {1, 1, 1, 1}},
+      {{1, 64, 9, 9}, {48, 64, 1, 1}, 1, "conv1x1_direct"},
+      {{1, 40, 17, 9}, {40, 1, 5, 5}, 40, "conv5x5_depthwise", {2, 2, 2, 2}},
+      {{1, 64, 9, 11}, {32, 32, 3, 3}, 2, "conv3x3_direct", {1, 0, 0, 1}},
+      {{1, 12, 9, 11}, {18, 2, 3, 3}, 6, "conv3x3_planar", {1, 1, 1, 1}},
+      {{1, 5, 70}, {7, 5, 3}, 1, "conv1x3_planar", {1, 1}},
+      {{1, 5, 70}, {40, 5, 3}, 1, "conv1x3_direct", {1, 1}},
+      {{1, 6, 33}, {6, 1, 4}, 6, "conv1x4_planar", {0, 2}},
+      {{0, 4, 8, 8}, {8, 4, 3, 3}, 1, "conv3x3_planar"},
+      // No tile of it fits into memory.
+      {{1, 1, 2, 2}, {1, 1, 2, 2}, 1, "conv_reference", {1 << 28, 0, 0, 0}},
+  };
+  for (const OpCase& c : cases) {
+    ConvOp op("Conv");
+    op.attributes().Set("group", c.groups);
+    if (!c.pads.empty()) op.attributes().Set("pads", c.pads);
+    if (c.pads.size() == 4 && c.pads[0] == 1 << 28) {
+      op.attributes().Set("dilations", std::vector<std::int64_t>{1 << 28, 1});
+    }
+    op.AddInput(RandomTensor(c.x, random_), false);
+    op.AddInput(RandomTensor(c.w, random_), true);
+    op.AddInput(RandomTensor({c.w[0]}, random_), true);
+    const Tensor got = op.Run();
+    if (FloatLanes() == 16) {
+      EXPECT_EQ(op.kernel_name(), c.kernel) << c.x << " * " << c.w;
+    }
+    const Tensor wanted = op.Run(true);
+    EXPECT_EQ(op.kernel_name(), "conv_reference");
+    ASSERT_EQ(got.shape(), wanted.shape());
+    for (std::int64_t i = 0; i < got.size(); ++i) {
+      ASSERT_NEAR(got.data<float>()[i], wanted.data<float>()[i], 1e-4) << c.x << " * " << c.w;
+    }
+  }
+}
+
+TEST_P(ConvOpTest, TakesHalfPrecisionWeights) {
+  ConvOp op("Conv");
+  Tensor w(DType::kFloat16, {32, 16, 3, 3});
+  for (std::int64_t i = 0; i < w.size(); ++i) {
+    w.data<std::uint16_t>()[i] = FloatToHalf(static_cast<float>(i % 17) / 16 - 0.5f);
+  }
+  op.AddInput(RandomTensor({1, 16, 12, 12}, random_), false);
+  op.AddInput(std::move(w), true);
+  const Tensor got = op.Run(), wanted = op.Run(true);
+  for (std::int64_t i = 0; i < got.size(); ++i) {
+    ASSERT_NEAR(got.data<float>()[i], wanted.data<float>()[i], 1e-4);
+  }
+}
+
+TEST_P(ConvOpTest, RunsWithWeightsThatAreNoConstants) {
+  ConvOp op("Conv");
+  op.AddInput(RandomTensor({1, 16, 12, 12}, random_), false);
+  op.AddInput(RandomTensor({16, 16, 3, 3}, random_), false);
+  op.Run();
+  EXPECT_EQ(op.kernel_name(), "conv_reference");
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, ConvOpTest, testing::ValuesIn(AvailableCpuTargets()),
+                         [](const auto& test) { return test.param; });
+
+// Shapes and pads by the specification.
+
+ConvParams ReadAutoPad(const char* auto_pad, std::int64_t size, std::int64_t kernel,
+                       std::int64_t stride, std::int64_t dilation) {
+  OpNode node{"c", "Conv", 17, {}};
+  node.attributes.Set("auto_pad", std::string(auto_pad));
+  node.attributes.Set("strides", std::vector<std::int64_t>{stride, stride});
+  node.attributes.Set("dilations", std::vector<std::int64_t>{dilation, dilation});
+  return ReadConvParams(node, {1, 2, size, size}, {4, 2, kernel, kernel});
+}
+
+TEST(ConvParams, AutoPad) {
+  ConvParams p = ReadAutoPad("SAME_UPPER", 10, 4, 1, 1);
+  EXPECT_EQ(p.out_height, 10);
+  EXPECT_EQ(p.pad_top, 1);
+  EXPECT_EQ(p.pad_bottom, 2);
+  p = ReadAutoPad("SAME_LOWER", 10, 4, 1, 1);
+  EXPECT_EQ(p.pad_left, 2);
+  EXPECT_EQ(p.pad_right, 1);
+  p = ReadAutoPad("SAME_UPPER", 9, 3, 2, 1);
+  EXPECT_EQ(p.out_width, 5);
+  EXPECT_EQ(p.pad_left, 1);
+  EXPECT_EQ(p.pad_right, 1);
+  p = ReadAutoPad("SAME_UPPER", 10, 3, 2, 1);
+  EXPECT_EQ(p.out_width, 5);
+  EXPECT_EQ(p.pad_left, 0);
+  EXPECT_EQ(p.pad_right, 1);
+  p = ReadAutoPad("SAME_UPPER", 10, 3, 1, 3);
+  EXPECT_EQ(p.out_width, 10);
+  EXPECT_EQ(p.pad_left, 3);
+  p = ReadAutoPad("SAME_UPPER", 8, 1, 4, 1);  // nothing to pad
+  EXPECT_EQ(p.out_width, 2);
+  EXPECT_EQ(p.pad_left + p.pad_right, 0);
+  p = ReadAutoPad("VALID", 10, 3, 2, 2);
+  EXPECT_EQ(p.out_width, 3);
+  EXPECT_EQ(p.pad_left + p.pad_right, 0);
+  EXPECT_THROW(ReadAutoPad("SAME", 10, 3, 1, 1), Error);
+}
+
+TEST(ConvParams, RefusesWhatTheSpecificationForbids) {
+  const auto read = [](const Shape& x, const Shape& w, const char* name = nullptr,
+                       Attributes::Value value = std::int64_t{0}) {
+    OpNode node{"c", "Conv", 17, {}};
+    if (name != nullptr) node.attributes.Set(name, std::move(value));
+    return ReadConvParams(node, x, w);
+  };
+  using Ints = std::vector<std::int64_t>;
+  const Shape x = {1, 4, 8, 8}, w = {6, 4, 3, 3};
+  EXPECT_EQ(read(x, w).out_height, 6);
+  EXPECT_THROW(read({1, 4, 8, 8, 8}, {6, 4, 3, 3, 3}), Error);
+  EXPECT_THROW(read({1, 4}, {6, 4}), Error);
+  EXPECT_THROW(read(x, {6, 4, 3}), Error);
+  EXPECT_THROW(read(x, {6, 3, 3, 3}), Error);
+  EXPECT_THROW(read(x, {6, 4, 0, 3}), Error);
+  EXPECT_THROW(read(x, {0, 4, 3, 3}), Error);
+  EXPECT_THROW(read(x, {6, 4, 9, 3}), Error);
+  EXPECT_THROW(read(x, w, "group", std::int64_t{0}), Error);
+  EXPECT_THROW(read(x, w, "group", std::int64_t{3}), Error);
+  EXPECT_THROW(read(x, {6, 1, 3, 3}, "group", std::int64_t{4}), Error);
+  EXPECT_THROW(read(x, w, "kernel_shape", Ints{3, 5}), Error);
+  EXPECT_THROW(read(x, w, "strides", Ints{0, 1}), Error);
+  EXPECT_THROW(read(x, w, "strides", Ints{1}), Error);
+  EXPECT_THROW(read(x, w, "dilations", Ints{1, -1}), Error);
+  EXPECT_THROW(read(x, w, "dilations", Ints{std::int64_t{1} << 62, 1}), Error);
+  EXPECT_THROW(read(x, w, "pads", Ints{0, 0, 0, -1}), Error);
+  EXPECT_THROW(read(x, w, "pads", Ints{0, 0}), Error);
+  EXPECT_THROW(read(x, w, "pads", std::string("1 1 1 1")), Error);
+  OpNode both{"c", "Conv", 17, {}};
+  both.attributes.Set("pads", Ints{1, 1, 1, 1});
+  both.attributes.Set("auto_pad", std::string("SAME_UPPER"));
+  EXPECT_THROW(ReadConvParams(both, x, w), Error);
+}
+
+TEST(ConvOperator, MessagesNameTheShapes) {
+  try {
+    ReadConvParams({"c", "Conv", 17, {}}, {1, 3, 8, 8}, {6, 4, 3, 3});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(),
+                testing::AllOf(testing::HasSubstr("1x3x8x8"), testing::HasSubstr("6x4x3x3")));
+  }
+}
+
+TEST(ConvOperator, RefusesOperandsThatDoNotFit) {
+  std::mt19937 random(1);
+  const auto infer = [&](const Shape& bias, const Shape& slope, const Shape& addend,
+                         DType type = DType::kFloat32) {
+    ConvOp op("FusedConv");
+    WriteEpilogue({.activation = Activation::kPRelu, .combine = Combine::kAdd}, op.attributes());
+    op.AddInput(Tensor(type, {1, 4, 8, 8}), false);
+    op.AddInput(Tensor(type, {6, 4, 3, 3}), true);
+    op.AddInput(RandomTensor(bias, random), true);
+    op.AddInput(RandomTensor(slope, random), true);
+    op.AddInput(RandomTensor(addend, random), false);
+    return op.Infer();
+  };
+  EXPECT_EQ(infer({6}, {6, 1, 1}, {1, 6, 6, 6}), Shape({1, 6, 6, 6}));
+  EXPECT_EQ(infer({6}, {1}, {1, 6, 6, 6}), Shape({1, 6, 6, 6}));
+  EXPECT_THROW(infer({5}, {6}, {1, 6, 6, 6}), Error);
+  EXPECT_THROW(infer({6}, {4}, {1, 6, 6, 6}), Error);
+  EXPECT_THROW(infer({6}, {6}, {1, 6, 1, 1}), Error);
+  EXPECT_THROW(infer({6}, {6}, {1, 6, 6, 6}, DType::kInt32), Error);
+  ConvOp mixed("Conv");
+  mixed.AddInput(Tensor(DType::kFloat64, {1, 4, 8, 8}), false);
+  mixed.AddInput(Tensor(DType::kFloat32, {6, 4, 3, 3}), true);
+  EXPECT_THROW(mixed.Infer(), Error);
+}
+
+TEST(ConvOperator, FieldCoversExactlyTheTaps) {
+  ConvOp op("FusedConv");
+  WriteEpilogue({.combine = Combine::kAdd}, op.attributes());
+  op.attributes().Set("strides", std::vector<std::int64_t>{2, 1});
+  op.attributes().Set("dilations", std::vector<std::int64_t>{1, 2});
+  op.attributes().Set("pads", std::vector<std::int64_t>{1, 2, 0, 2});
+  op.AddInput(Tensor(DType::kFloat32, {1, 4, 9, 8}), false);
+  op.AddInput(Tensor(DType::kFloat32, {6, 4, 3, 3}), true);
+  op.OmitInput();
+  op.OmitInput();
+  op.AddInput(Tensor(DType::kFloat32, {1, 6, 4, 8}), false);
+  const auto field = op.Field(0);
+  ASSERT_TRUE(field.has_value());
+  EXPECT_EQ((*field)[0].num, 1);
+  EXPECT_EQ((*field)[0].den, 2);
+  EXPECT_EQ((*field)[0].lo, -1);
+  EXPECT_EQ((*field)[0].hi, 1);
+  EXPECT_EQ((*field)[1].den, 1);
+  EXPECT_EQ((*field)[1].lo, -2);
+  EXPECT_EQ((*field)[1].hi, 2);
+  const auto addend = op.Field(kConvAddend);
+  ASSERT_TRUE(addend.has_value());
+  EXPECT_EQ((*addend)[0].den, 1);
+  EXPECT_EQ((*addend)[0].hi, 0);
+  EXPECT_FALSE(op.Field(1).has_value());
+
+  // SAME pads by the size of the input if the stride is not 1: a tile would see other pads.
+  ConvOp same("Conv");
+  same.attributes().Set("auto_pad", std::string("SAME_UPPER"));
+  same.attributes().Set("strides", std::vector<std::int64_t>{2, 2});
+  same.AddInput(Tensor(DType::kFloat32, {1, 4, 9, 8}), false);
+  same.AddInput(Tensor(DType::kFloat32, {6, 4, 3, 3}), true);
+  EXPECT_FALSE(same.Field(0).has_value());
+}
 
 }  // namespace
 }  // namespace tessera

@@ -1,0 +1,187 @@
+"""Trains a network of network.py; see train.sh for the recipes.
+
+Runs for --steps or --minutes, whichever ends first, with a cosine learning rate; started again
+without --new-cycle it goes on from the checkpoint, with it a new cycle starts from the averaged
+weights. Checkpoints and the best export lie in --directory. SIGTERM and SIGINT leave a checkpoint.
+"""
+
+import argparse
+import copy
+import json
+import math
+import os
+import signal
+import time
+
+import torch
+
+import data
+import evaluate
+import export
+import metrics
+import network
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--directory", required=True)
+    parser.add_argument("--export", help="also write the best weights here (.f32)")
+    parser.add_argument("--scale", type=int, default=4)
+    parser.add_argument("--features", type=int, default=48)
+    parser.add_argument("--blocks", type=int, default=12)
+    parser.add_argument("--steps", type=int, default=60000)
+    parser.add_argument("--minutes", type=float, default=math.inf)
+    parser.add_argument("--batch", type=int, default=10)
+    parser.add_argument("--patch", type=int, default=40, help="side at low resolution")
+    parser.add_argument("--rate", type=float, default=2e-3)
+    parser.add_argument("--final-rate", type=float, default=2e-6)
+    parser.add_argument("--warm-up", type=int, default=300)
+    parser.add_argument("--average", type=float, default=0.999)
+    parser.add_argument("--check-every", type=int, default=500)
+    parser.add_argument("--threads", type=int, default=2, help="at most")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--new-cycle", action="store_true")
+    parser.add_argument("--watch", nargs=2, action="append", default=[], metavar=("LOW", "HIGH"),
+                        help="pair to report on; never used to choose weights")
+    return parser.parse_args()
+
+
+class Pace:
+    """Sets the number of threads: at the lowest priority, on a busy machine, threads that wait for
+    each other can be slower than one alone. Tries both every `BLOCK` steps, keeps the faster."""
+
+    BLOCK, TRIAL = 80, 10
+
+    def __init__(self, threads):
+        self.choices, self.step, self.times = sorted({1, threads}), 0, {}
+
+    def next(self):
+        phase = self.step % self.BLOCK // self.TRIAL
+        if self.step % self.TRIAL == 0:
+            now = time.time()
+            if 0 < phase <= len(self.choices):
+                self.times[self.choices[phase - 1]] = now - self.start
+            self.start = now
+            fastest = min(self.choices, key=lambda n: self.times.get(n, 0))
+            self.threads = self.choices[phase] if phase < len(self.choices) else fastest
+            torch.set_num_threads(self.threads)
+        self.step += 1
+
+
+class Trainer:
+    def __init__(self, args):
+        self.args = args
+        self.pace = Pace(args.threads)
+        self.stop = False
+        torch.manual_seed(args.seed)
+        self.config = {k: getattr(args, k) for k in ("features", "blocks", "scale")}
+        self.net = network.Network(**self.config)
+        self.average = copy.deepcopy(self.net)
+        self.optimizer = torch.optim.Adam(self.net.parameters(), lr=args.rate, betas=(0.9, 0.99))
+        # step counts all steps ever taken; cycle_step and spent (seconds) those of this cycle.
+        self.step, self.cycle_step, self.spent, self.best = 0, 0, 0.0, -math.inf
+        self.checkpoint = os.path.join(args.directory, "last.pt")
+        if os.path.exists(self.checkpoint):
+            self.load()
+        pairs = data.training_pairs(args.scale, args.directory)
+        self.sampler = data.Sampler(pairs, args.scale, args.patch, args.seed + self.step)
+        self.held_out = data.held_out(args.scale)
+
+    def load(self):
+        state = torch.load(self.checkpoint, map_location="cpu")
+        self.step, self.best = state["step"], state["best"]
+        self.average.load_state_dict(state["average"])
+        if self.args.new_cycle:
+            self.net.load_state_dict(state["average"])
+            return
+        self.net.load_state_dict(state["weights"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.cycle_step, self.spent = state["cycle_step"], state["spent"]
+
+    def save(self, psnr):
+        state = {"network": self.config, "weights": self.net.state_dict(),
+                 "average": self.average.state_dict(), "optimizer": self.optimizer.state_dict(),
+                 "step": self.step, "cycle_step": self.cycle_step, "spent": self.spent,
+                 "best": self.best, "psnr": psnr}
+        torch.save(state, self.checkpoint + ".tmp")
+        os.replace(self.checkpoint + ".tmp", self.checkpoint)
+
+    def progress(self):
+        """Share of this cycle that is done."""
+        args = self.args
+        return max(self.cycle_step / args.steps, self.spent / (60 * args.minutes))
+
+    def rate(self):
+        args = self.args
+        warm = min(1.0, (self.cycle_step + 1) / args.warm_up)
+        cosine = 0.5 * (1 + math.cos(math.pi * min(1.0, self.progress())))
+        return warm * (args.final_rate + (args.rate - args.final_rate) * cosine)
+
+    def train_step(self):
+        args = self.args
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.rate()
+        high, low = (torch.from_numpy(a) for a in self.sampler.batch(args.batch))
+        self.optimizer.zero_grad()
+        loss = (self.net(low) - high).abs().mean()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
+        self.optimizer.step()
+        with torch.no_grad():
+            keep = min(args.average, 1 - 1 / (self.step + 1))
+            torch._foreach_mul_(list(self.average.parameters()), keep)
+            torch._foreach_add_(list(self.average.parameters()), list(self.net.parameters()),
+                                alpha=1 - keep)
+        self.step += 1
+        self.cycle_step += 1
+        return loss.item()
+
+    def check(self):
+        """Measures the averaged weights; exports them where the held-out mean has improved."""
+        args, tensors = self.args, [t.detach() for t in self.average.plain()]
+        psnr = {"held-out": evaluate.held_out_psnr(tensors, self.held_out, args.scale)}
+        for low_path, high_path in args.watch:
+            low, high = evaluate.read_pair(low_path, high_path, args.scale)
+            result = evaluate.upscale(tensors, low, args.scale)
+            psnr[os.path.basename(low_path)] = metrics.compare(result, high, args.scale)[0]
+        psnr = {k: round(v, 3) for k, v in psnr.items()}
+        if psnr["held-out"] > self.best:
+            self.best = psnr["held-out"]
+            facts = dict(self.config, steps=self.step, psnr=psnr)
+            for path in (os.path.join(args.directory, "best.f32"), args.export):
+                if path:
+                    export.write(path, tensors, facts)
+        return psnr
+
+    def run(self):
+        args, losses, last = self.args, [], time.time()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self.on_signal)
+        psnr = {}
+        while self.progress() < 1 and not self.stop:
+            self.pace.next()
+            losses.append(self.train_step())
+            now = time.time()
+            self.spent, last = self.spent + now - last, now
+            if self.cycle_step % args.check_every == 0 or self.progress() >= 1:
+                psnr = self.check()
+                self.save(psnr)
+                print("step %d, %.1f min, %.0f%%, rate %.2e, loss %.5f, %d threads, %s" % (
+                    self.step, self.spent / 60, 100 * self.progress(), self.rate(),
+                    sum(losses) / len(losses), self.pace.threads, json.dumps(psnr)), flush=True)
+                losses = []
+        if self.stop:
+            self.save(psnr)
+
+    def on_signal(self, *_):
+        self.stop = True
+
+
+def main():
+    args = arguments()
+    os.makedirs(args.directory, exist_ok=True)
+    Trainer(args).run()
+
+
+if __name__ == "__main__":
+    main()
