@@ -293,24 +293,6 @@ void InferPRelu(const InferContext& context) {
           " cannot be broadcast to the input's ", x);
 }
 
-// Pointwise, unless an operand varies (or stays) over the picture in a way that ties it to its
-// place or size.
-std::optional<SpatialField> BinaryField(const FieldContext& context, std::size_t i) {
-  const Shape& out = context.outputs[0].shape;
-  const auto extent = [](const Shape& s, int from_end) {
-    return s.rank() >= from_end ? s[s.rank() - from_end] : 1;
-  };
-  for (std::size_t k = 0; k < context.inputs.size(); ++k) {
-    const TensorInfo& in = context.inputs[k];
-    if (!in.present) continue;
-    const bool flat = extent(in.shape, 1) == 1 && extent(in.shape, 2) == 1;
-    const bool full =
-        extent(in.shape, 1) == extent(out, 1) && extent(in.shape, 2) == extent(out, 2);
-    if (in.constant ? !flat : (k == i && !full)) return std::nullopt;
-  }
-  return SpatialField{};
-}
-
 template <BinaryFn fn>
 constexpr OpDef BinaryOp(std::string_view type, void (*infer)(const InferContext&), int min = 2,
                          int max = 2) {
@@ -321,7 +303,7 @@ constexpr OpDef BinaryOp(std::string_view type, void (*infer)(const InferContext
       .infer = infer,
       .prepare = PrepareBinary<fn>,
       .layouts = ChooseLayouts,
-      .field = BinaryField,
+      .field = BroadcastField,
   };
 }
 

@@ -7,76 +7,11 @@
 #include <vector>
 
 #include "ops/conv_tiling.h"
+#include "ops/window.h"
 #include "simd/cpu_target.h"
 
 namespace tessera {
 namespace {
-
-// Keeps products of two attributes, and of one with a size, far from overflow.
-constexpr std::int64_t kMaxAttribute = std::int64_t{1} << 30;
-
-// One spatial axis of a convolution.
-struct ConvAxis {
-  std::int64_t in, kernel, stride, dilation, pad_begin, pad_end, out;
-};
-
-std::vector<std::int64_t> AxisInts(const OpNode& node, const char* name, int count,
-                                   std::int64_t fallback, std::int64_t lowest) {
-  std::vector<std::int64_t> values = node.attributes.Ints(name);
-  if (values.empty()) values.assign(static_cast<std::size_t>(count), fallback);
-  Require(values.size() == static_cast<std::size_t>(count), "attribute '", name, "' has ",
-          values.size(), " values, ", count, " are needed");
-  for (const std::int64_t v : values) {
-    Require(v >= lowest && v <= kMaxAttribute, "attribute '", name, "' has the value ", v);
-  }
-  return values;
-}
-
-// Pads of SAME_UPPER and SAME_LOWER: ceil(in / stride) outputs; an odd pad goes to the end or to
-// the beginning.
-void PadSame(bool upper, ConvAxis& axis) {
-  const std::int64_t out = (axis.in + axis.stride - 1) / axis.stride;
-  const std::int64_t extent = (axis.kernel - 1) * axis.dilation + 1;
-  const std::int64_t total = std::max<std::int64_t>(0, (out - 1) * axis.stride + extent - axis.in);
-  axis.pad_begin = upper ? total / 2 : total - total / 2;
-  axis.pad_end = total - axis.pad_begin;
-}
-
-std::vector<ConvAxis> ReadAxes(const OpNode& node, const Shape& x, const Shape& w) {
-  const int axes = x.rank() - 2;
-  std::vector<std::int64_t> kernel;
-  for (int i = 0; i < axes; ++i) kernel.push_back(w[i + 2]);
-  const std::vector<std::int64_t> declared = node.attributes.Ints("kernel_shape", kernel);
-  Require(declared == kernel, "kernel_shape differs from the weights' shape ", w);
-
-  const std::vector<std::int64_t> strides = AxisInts(node, "strides", axes, 1, 1);
-  const std::vector<std::int64_t> dilations = AxisInts(node, "dilations", axes, 1, 1);
-  const std::vector<std::int64_t> pads = AxisInts(node, "pads", 2 * axes, 0, 0);
-  const std::string auto_pad = node.attributes.String("auto_pad", "NOTSET");
-  const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
-  Require(same || auto_pad == "NOTSET" || auto_pad == "VALID", "unknown auto_pad '", auto_pad, "'");
-  Require(auto_pad == "NOTSET" ||
-              std::all_of(pads.begin(), pads.end(), [](std::int64_t p) { return p == 0; }),
-          "pads together with auto_pad ", auto_pad);
-
-  std::vector<ConvAxis> result;
-  for (int i = 0; i < axes; ++i) {
-    const auto u = static_cast<std::size_t>(i);
-    ConvAxis axis{x[i + 2],   kernel[u],
-                  strides[u], dilations[u],
-                  pads[u],    pads[u + static_cast<std::size_t>(axes)],
-                  0};
-    Require(axis.kernel >= 1 && axis.kernel <= kMaxAttribute, "weights of shape ", w);
-    if (same) PadSame(auto_pad == "SAME_UPPER", axis);
-    const std::int64_t padded = axis.in + axis.pad_begin + axis.pad_end;
-    const std::int64_t extent = (axis.kernel - 1) * axis.dilation + 1;
-    Require(padded >= extent, "a kernel that spans ", extent, " does not fit into ", padded,
-            " (with pads), X ", x, ", W ", w);
-    axis.out = (padded - extent) / axis.stride + 1;
-    result.push_back(axis);
-  }
-  return result;
-}
 
 // The shape of the output, of the rank of X.
 Shape OutputShape(const ConvParams& p, int rank) {
@@ -206,9 +141,10 @@ std::optional<SpatialField> ConvField(const FieldContext& context, std::size_t i
   if (i != 0 || context.inputs[0].shape.rank() != 4) return std::nullopt;
   const ConvParams p =
       ReadConvParams(context.node, context.inputs[0].shape, context.inputs[1].shape);
-  // The pads of SAME depend on the size of the input, unless the stride is 1.
-  const std::string auto_pad = context.node.attributes.String("auto_pad", "NOTSET");
-  if (auto_pad.starts_with("SAME") && (p.stride_h != 1 || p.stride_w != 1)) return std::nullopt;
+  if (!PadsFollowAttributes(context.node, p.stride_h) ||
+      !PadsFollowAttributes(context.node, p.stride_w)) {
+    return std::nullopt;
+  }
   const auto axis = [](std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
                        std::int64_t pad) {
     return AxisField{1, stride, static_cast<double>(-pad),
@@ -229,10 +165,15 @@ ConvParams ReadConvParams(const OpNode& node, const Shape& x, const Shape& w) {
               w[1] == x[1] / groups,
           "X ", x, " and W ", w, " do not fit together in ", groups, " group",
           groups == 1 ? "" : "s");
-  const std::vector<ConvAxis> axes = ReadAxes(node, x, w);
-  const ConvAxis row{1, 1, 1, 1, 0, 0, 1};  // of a 1-D convolution
-  const ConvAxis& h = axes.size() == 1 ? row : axes[0];
-  const ConvAxis& v = axes.back();
+  const std::span<const std::int64_t> kernel = w.dims().subspan(2);
+  const std::vector<std::int64_t> declared = node.attributes.Ints("kernel_shape");
+  Require(declared.empty() ||
+              std::equal(declared.begin(), declared.end(), kernel.begin(), kernel.end()),
+          "kernel_shape differs from the weights' shape ", w);
+  const std::vector<WindowAxis> axes = ReadWindows(node, x, kernel);
+  const WindowAxis row{1, 1, 1, 1, 0, 0, 1};  // of a 1-D convolution
+  const WindowAxis& h = axes.size() == 1 ? row : axes[0];
+  const WindowAxis& v = axes.back();
   return {.batch = x[0],
           .in_channels = x[1],
           .in_height = h.in,

@@ -34,4 +34,20 @@ std::optional<SpatialField> PointwiseField(const FieldContext&, std::size_t) {
   return SpatialField{};
 }
 
+std::optional<SpatialField> BroadcastField(const FieldContext& context, std::size_t i) {
+  const Shape& out = context.outputs[0].shape;
+  const auto extent = [](const Shape& s, int from_end) {
+    return s.rank() >= from_end ? s[s.rank() - from_end] : 1;
+  };
+  for (std::size_t k = 0; k < context.inputs.size(); ++k) {
+    const TensorInfo& in = context.inputs[k];
+    if (!in.present) continue;
+    const bool flat = extent(in.shape, 1) == 1 && extent(in.shape, 2) == 1;
+    const bool full =
+        extent(in.shape, 1) == extent(out, 1) && extent(in.shape, 2) == extent(out, 2);
+    if (in.constant ? !flat : (k == i && !full)) return std::nullopt;
+  }
+  return SpatialField{};
+}
+
 }  // namespace tessera

@@ -155,5 +155,8 @@ void InferSameAsInput0(const InferContext& context);
 LayoutChoice FollowInput0(const LayoutContext& context);
 // Pointwise in space: pixel p depends on pixel p.
 std::optional<SpatialField> PointwiseField(const FieldContext& context, std::size_t i);
+// The same for operands that are broadcast; nullopt if one of them ties the output to its place in
+// the picture (a constant that varies over it) or to the whole of it.
+std::optional<SpatialField> BroadcastField(const FieldContext& context, std::size_t i);
 
 }  // namespace tessera

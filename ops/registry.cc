@@ -8,6 +8,8 @@ namespace tessera {
 
 extern const OpDef kAbsOp;
 extern const OpDef kAddOp;
+extern const OpDef kAndOp;
+extern const OpDef kBatchNormalizationOp;
 extern const OpDef kCastOp;
 extern const OpDef kClipOp;
 extern const OpDef kConcatOp;
@@ -18,17 +20,24 @@ extern const OpDef kDepthToSpaceOp;
 extern const OpDef kDivOp;
 extern const OpDef kDropoutOp;
 extern const OpDef kEluOp;
+extern const OpDef kEqualOp;
 extern const OpDef kExpOp;
 extern const OpDef kFlattenOp;
 extern const OpDef kFusedConvOp;
+extern const OpDef kGreaterOp;
+extern const OpDef kGreaterOrEqualOp;
 extern const OpDef kHardSigmoidOp;
 extern const OpDef kHardSwishOp;
 extern const OpDef kIdentityOp;
 extern const OpDef kLeakyReluOp;
+extern const OpDef kLessOp;
+extern const OpDef kLessOrEqualOp;
 extern const OpDef kMaxOp;
 extern const OpDef kMinOp;
 extern const OpDef kMulOp;
 extern const OpDef kNegOp;
+extern const OpDef kNotOp;
+extern const OpDef kOrOp;
 extern const OpDef kPReluOp;
 extern const OpDef kPowOp;
 extern const OpDef kReluOp;
@@ -42,12 +51,15 @@ extern const OpDef kSubOp;
 extern const OpDef kTanhOp;
 extern const OpDef kUnsqueezeOp;
 extern const OpDef kUpsampleOp;
+extern const OpDef kWhereOp;
 
 namespace {
 
 const OpDef* const kOps[] = {
     &kAbsOp,
     &kAddOp,
+    &kAndOp,
+    &kBatchNormalizationOp,
     &kCastOp,
     &kClipOp,
     &kConcatOp,
@@ -58,17 +70,24 @@ const OpDef* const kOps[] = {
     &kDivOp,
     &kDropoutOp,
     &kEluOp,
+    &kEqualOp,
     &kExpOp,
     &kFlattenOp,
     &kFusedConvOp,
+    &kGreaterOp,
+    &kGreaterOrEqualOp,
     &kHardSigmoidOp,
     &kHardSwishOp,
     &kIdentityOp,
     &kLeakyReluOp,
+    &kLessOp,
+    &kLessOrEqualOp,
     &kMaxOp,
     &kMinOp,
     &kMulOp,
     &kNegOp,
+    &kNotOp,
+    &kOrOp,
     &kPReluOp,
     &kPowOp,
     &kReluOp,
@@ -82,6 +101,7 @@ const OpDef* const kOps[] = {
     &kTanhOp,
     &kUnsqueezeOp,
     &kUpsampleOp,
+    &kWhereOp,
 };
 
 }  // namespace

@@ -219,7 +219,7 @@ void Multiply(const float* HWY_RESTRICT v, const float* HWY_RESTRICT u, std::int
   for (; channels >= kLanes; channels -= kLanes, v += block_stride) {
     HWY_UNROLL(4) for (int c = 0; c < kLanes; ++c) add_channel(c);
   }
-  for (int c = 0; c < channels; ++c) add_channel(c);
+  HWY_UNROLL(1) for (int c = 0; c < channels; ++c) add_channel(c);
   HWY_UNROLL(16) for (int t = 0; t < kTiles; ++t) {
     HWY_UNROLL(4) for (int j = 0; j < kVectors; ++j) {
       hn::Store(sums[t][j], d, m + j * block_stride + t * kLanes);

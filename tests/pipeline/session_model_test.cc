@@ -110,10 +110,11 @@ TEST(SessionModel, Float16IsWidened) {
   }
 }
 
-TEST(SessionModel, NetworksThatSeeEverythingAreNotLocal) {
+TEST(SessionModel, WhereTheFieldCannotBeToldNothingIsLocal) {
   TestModel m;
-  m.Input("x", {1, 3, -1, -1}).Output("y");
-  m.Node("GlobalAveragePool", {"x"}, {"mean"}).Node("Mul", {"x", "mean"}, {"y"});
+  m.Input("x", {1, 3, -1, -1}).Output("y").Ints("flat", {-1});
+  m.Node("Shape", {"x"}, {"shape"}).Node("Reshape", {"x", "flat"}, {"f"});
+  m.Node("Reshape", {"f", "shape"}, {"y"});
   const auto model = Make(m);
   EXPECT_FALSE(model->traits().local);
   EXPECT_EQ(model->traits().field.width.scale_num, 1);

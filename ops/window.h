@@ -1,0 +1,30 @@
+// The window that slides along one spatial axis: what convolutions and pools share.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ops/op.h"
+
+namespace tessera {
+
+struct WindowAxis {
+  std::int64_t in, kernel, stride, dilation, pad_begin, pad_end, out;
+
+  std::int64_t extent() const { return (kernel - 1) * dilation + 1; }
+  // Input element that tap 0 of output element `at` lies on; may be outside.
+  std::int64_t First(std::int64_t at) const { return at * stride - pad_begin; }
+};
+
+// Reads strides, dilations, pads, auto_pad and ceil_mode (whichever the node has) for the axes of
+// `x` [N, C, spatial...]; `kernel` has a size for each of them. Throws Error for invalid
+// combinations, and for windows that do not fit.
+std::vector<WindowAxis> ReadWindows(const OpNode& node, const Shape& x,
+                                    std::span<const std::int64_t> kernel);
+
+// Whether the pads along an axis of this stride are the same for every input size, and with them
+// the receptive field. (Those of auto_pad SAME depend on the size unless the stride is 1.)
+bool PadsFollowAttributes(const OpNode& node, std::int64_t stride);
+
+}  // namespace tessera
