@@ -11,6 +11,7 @@
 #include "models/networks.h"
 #include "models/weights.h"
 #include "ops/error.h"
+#include "pipeline/image_reader.h"
 #include "pipeline/planes.h"
 #include "pipeline/session_model.h"
 #include "pipeline/tile_workers.h"
@@ -38,6 +39,26 @@ Picture TestPicture(std::int64_t width, std::int64_t height) {
         if ((x + 3 * y) % 41 < 2) v = 235;
         v += Sample(grain, x, y, c) / 16.0;
         SetSample(picture, x, y, c, static_cast<std::uint32_t>(v));
+      }
+    }
+  }
+  return picture;
+}
+
+// A photograph, mirrored until it is large enough.
+Picture Photograph(std::int64_t width, std::int64_t height) {
+  const Picture sample =
+      ReadPicture(std::filesystem::path(TESSERA_SOURCE_DIR) / "samples/mountain.png").picture;
+  const auto mirror = [](std::int64_t i, std::int64_t n) {
+    i %= 2 * n;
+    return i < n ? i : 2 * n - 1 - i;
+  };
+  Picture picture({.width = width, .height = height});
+  for (std::int64_t y = 0; y < height; ++y) {
+    for (std::int64_t x = 0; x < width; ++x) {
+      for (int c = 0; c < 3; ++c) {
+        SetSample(picture, x, y, c,
+                  Sample(sample, mirror(x, sample.width()), mirror(y, sample.height()), c));
       }
     }
   }
@@ -103,10 +124,12 @@ Difference Compare(const Picture& a, const Picture& b) {
   return difference;
 }
 
-void CheckRule(const std::shared_ptr<Session>& session) {
+using MakePicture = Picture (*)(std::int64_t width, std::int64_t height);
+
+void CheckRule(const std::shared_ptr<Session>& session, MakePicture make_picture) {
   const std::unique_ptr<TileModel> model = MakeSessionModel(session, "model");
   for (const auto& [w, h] : kSizes) {
-    const Picture in = TestPicture(w, h);
+    const Picture in = make_picture(w, h);
     const Picture untiled = Upscale(session, in, {.tile = kUntiled, .threads = 2});
     const std::vector<float> untiled_floats = Floats(*model, in, kUntiled);
     const auto [low, high] = std::minmax_element(untiled_floats.begin(), untiled_floats.end());
@@ -132,12 +155,17 @@ void CheckRule(const std::shared_ptr<Session>& session) {
   }
 }
 
+void CheckRuleOnBoth(const std::shared_ptr<Session>& session) {
+  CheckRule(session, TestPicture);
+  CheckRule(session, Photograph);
+}
+
 class SharedModel : public testing::TestWithParam<const char*> {};
 
 TEST_P(SharedModel, TilesDoNotShow) {
   const auto folder = SharedFolder();
   if (!folder) GTEST_SKIP() << "the folder of published networks is not there";
-  CheckRule(Session::Load(*folder / "models" / GetParam()));
+  CheckRuleOnBoth(Session::Load(*folder / "models" / GetParam()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Published, SharedModel,
@@ -149,14 +177,14 @@ class BuiltNetwork : public testing::TestWithParam<const char*> {};
 TEST_P(BuiltNetwork, TilesDoNotShow) {
   SeededWeights weights(1);
   const std::string bytes = BuildNetwork(*FindNetwork(GetParam()), weights).SerializeAsString();
-  CheckRule(Session::LoadFromMemory(std::as_bytes(std::span(bytes)), GetParam()));
+  CheckRuleOnBoth(Session::LoadFromMemory(std::as_bytes(std::span(bytes)), GetParam()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeded, BuiltNetwork, testing::Values("srvgg-animevideov3", "span-x4"));
 
 TEST(BuiltinModel, TilesDoNotShow) {
   const BuiltinModel& model = DefaultModel();
-  CheckRule(Session::LoadFromMemory(model.onnx, std::string(model.name)));
+  CheckRuleOnBoth(Session::LoadFromMemory(model.onnx, std::string(model.name)));
 }
 
 }  // namespace
