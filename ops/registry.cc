@@ -9,6 +9,7 @@ namespace tessera {
 extern const OpDef kAbsOp;
 extern const OpDef kAddOp;
 extern const OpDef kAndOp;
+extern const OpDef kAveragePoolOp;
 extern const OpDef kBatchNormalizationOp;
 extern const OpDef kCastOp;
 extern const OpDef kClipOp;
@@ -22,8 +23,13 @@ extern const OpDef kDropoutOp;
 extern const OpDef kEluOp;
 extern const OpDef kEqualOp;
 extern const OpDef kExpOp;
+extern const OpDef kExpandOp;
 extern const OpDef kFlattenOp;
 extern const OpDef kFusedConvOp;
+extern const OpDef kGatherOp;
+extern const OpDef kGemmOp;
+extern const OpDef kGlobalAveragePoolOp;
+extern const OpDef kGlobalMaxPoolOp;
 extern const OpDef kGreaterOp;
 extern const OpDef kGreaterOrEqualOp;
 extern const OpDef kHardSigmoidOp;
@@ -32,23 +38,33 @@ extern const OpDef kIdentityOp;
 extern const OpDef kLeakyReluOp;
 extern const OpDef kLessOp;
 extern const OpDef kLessOrEqualOp;
+extern const OpDef kMatMulOp;
 extern const OpDef kMaxOp;
+extern const OpDef kMaxPoolOp;
 extern const OpDef kMinOp;
 extern const OpDef kMulOp;
 extern const OpDef kNegOp;
 extern const OpDef kNotOp;
 extern const OpDef kOrOp;
 extern const OpDef kPReluOp;
+extern const OpDef kPadOp;
 extern const OpDef kPowOp;
+extern const OpDef kReduceMeanOp;
 extern const OpDef kReluOp;
 extern const OpDef kReshapeOp;
 extern const OpDef kResizeOp;
+extern const OpDef kShapeOp;
 extern const OpDef kSigmoidOp;
+extern const OpDef kSizeOp;
+extern const OpDef kSliceOp;
+extern const OpDef kSoftmaxOp;
 extern const OpDef kSpaceToDepthOp;
+extern const OpDef kSplitOp;
 extern const OpDef kSqrtOp;
 extern const OpDef kSqueezeOp;
 extern const OpDef kSubOp;
 extern const OpDef kTanhOp;
+extern const OpDef kTransposeOp;
 extern const OpDef kUnsqueezeOp;
 extern const OpDef kUpsampleOp;
 extern const OpDef kWhereOp;
@@ -59,6 +75,7 @@ const OpDef* const kOps[] = {
     &kAbsOp,
     &kAddOp,
     &kAndOp,
+    &kAveragePoolOp,
     &kBatchNormalizationOp,
     &kCastOp,
     &kClipOp,
@@ -72,8 +89,13 @@ const OpDef* const kOps[] = {
     &kEluOp,
     &kEqualOp,
     &kExpOp,
+    &kExpandOp,
     &kFlattenOp,
     &kFusedConvOp,
+    &kGatherOp,
+    &kGemmOp,
+    &kGlobalAveragePoolOp,
+    &kGlobalMaxPoolOp,
     &kGreaterOp,
     &kGreaterOrEqualOp,
     &kHardSigmoidOp,
@@ -82,23 +104,33 @@ const OpDef* const kOps[] = {
     &kLeakyReluOp,
     &kLessOp,
     &kLessOrEqualOp,
+    &kMatMulOp,
     &kMaxOp,
+    &kMaxPoolOp,
     &kMinOp,
     &kMulOp,
     &kNegOp,
     &kNotOp,
     &kOrOp,
     &kPReluOp,
+    &kPadOp,
     &kPowOp,
+    &kReduceMeanOp,
     &kReluOp,
     &kReshapeOp,
     &kResizeOp,
+    &kShapeOp,
     &kSigmoidOp,
+    &kSizeOp,
+    &kSliceOp,
+    &kSoftmaxOp,
     &kSpaceToDepthOp,
+    &kSplitOp,
     &kSqrtOp,
     &kSqueezeOp,
     &kSubOp,
     &kTanhOp,
+    &kTransposeOp,
     &kUnsqueezeOp,
     &kUpsampleOp,
     &kWhereOp,

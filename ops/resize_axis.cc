@@ -23,6 +23,8 @@ double InputCoordinate(const ResizeFilter& filter, const ResizeAxis& axis, std::
     case Coordinates::kPytorchHalfPixel:
       return axis.out > 1 ? axis.scale.Unscale(at + 0.5) - 0.5 : 0.0;
     case Coordinates::kAlignCorners:
+      // With the length that the output has, as the text says. (ONNX's own test data use the
+      // length before rounding, and then the corners do not align.)
       return axis.out > 1 ? at * (in - 1) / (out - 1) : 0.0;
     case Coordinates::kAsymmetric:
       return axis.scale.Unscale(at);

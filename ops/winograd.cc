@@ -25,11 +25,11 @@ namespace tessera::HWY_NAMESPACE {
 
 void RunWinogradBlock(const WinogradPlan& plan, const WinogradData& data, std::int64_t first,
                       std::int64_t tiles, float* scratch) {
-  const auto run = plan.m == 6 ? RunBlock<6> : RunBlock<4>;
+  const auto run = plan.m == 6 ? winograd::RunBlock<6> : winograd::RunBlock<4>;
   run(plan, data, first, tiles, scratch);
 }
 
-int MaxTilesPerProduct(int vectors) { return kMaxTiles[vectors - 1]; }
+int MaxTilesPerProduct(int vectors) { return winograd::kMaxTiles[vectors - 1]; }
 
 }  // namespace tessera::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -9,11 +9,11 @@
 #include <random>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "ops/conv.h"
 #include "simd/cpu_target.h"
+#include "tests/ops/conv_test_util.h"
 
 namespace tessera {
 namespace {
@@ -89,25 +89,6 @@ class GuardedTensor {
   AlignedBuffer memory_;
 };
 
-// Real threads, so that the sanitizers see them.
-class TestThreads final : public Parallel {
- public:
-  explicit TestThreads(int threads) : threads_(threads) {}
-  int num_threads() const override { return threads_; }
-  void For(std::int64_t count, FunctionRef<void(std::int64_t, int)> body) override {
-    std::vector<std::thread> threads;
-    for (int t = 0; t < threads_; ++t) {
-      threads.emplace_back([=, this] {
-        for (std::int64_t i = t; i < count; i += threads_) body(i, t);
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-  }
-
- private:
-  int threads_;
-};
-
 // A layer with random data.
 struct Layer {
   ConvParams params;
@@ -162,18 +143,21 @@ Layer MakeLayer(std::int64_t in_channels, std::int64_t out_channels, std::int64_
   return layer;
 }
 
-std::vector<float> RunWinograd(const Layer& layer, Parallel& parallel) {
+// In place, the output takes the memory of the addend.
+std::vector<float> RunWinograd(const Layer& layer, Parallel& parallel, bool in_place = false) {
   PackCache packs;
   const auto kernel = MakeWinogradConv(layer.params, layer.constants, packs);
   EXPECT_NE(kernel, nullptr);
   if (!kernel) return {};
   const GuardedTensor input(layer.InputShape(), layer.input);
   const GuardedTensor addend(layer.OutputShape(), layer.addend);
-  const GuardedTensor output(layer.OutputShape());
+  const GuardedTensor separate(layer.OutputShape());
+  const GuardedTensor& output = in_place ? addend : separate;
   const TensorView inputs[] = {input.view(), {}, {}, {}, addend.view()};
   const TensorView outputs[] = {output.view()};
   const std::size_t stride = RoundUp(kernel->ScratchBytesPerThread(), kAlignment);
   const AlignedBuffer scratch(stride * static_cast<std::size_t>(parallel.num_threads()));
+  std::fill_n(scratch.data(), scratch.size(), std::byte{0xFF});  // NaN
   kernel->Run({inputs, outputs, parallel, scratch.data(), stride});
   EXPECT_TRUE(input.GuardsAreIntact());
   EXPECT_TRUE(addend.GuardsAreIntact());
@@ -267,6 +251,15 @@ TEST_P(WinogradConvTest, AppliesEveryEpilogue) {
       EXPECT_LE(LargestDifference(RunWinograd(layer, serial_), RunReference(layer)), kTolerance);
     }
   }
+}
+
+TEST_P(WinogradConvTest, OverwritesTheAddendWhereAllowed) {
+  const Layer layer = MakeLayer(16, 37, 21, 17, {}, {.combine = Combine::kGate}, random_);
+  PackCache packs;
+  const auto kernel = MakeWinogradConv(layer.params, layer.constants, packs);
+  EXPECT_TRUE(kernel->CanOverwriteInput(kConvAddend));
+  EXPECT_FALSE(kernel->CanOverwriteInput(0));
+  EXPECT_EQ(RunWinograd(layer, serial_, true), RunWinograd(layer, serial_, false));
 }
 
 TEST_P(WinogradConvTest, BytesDoNotDependOnTheThreads) {

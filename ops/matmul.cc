@@ -1,0 +1,304 @@
+// Gemm and MatMul.
+// https://onnx.ai/onnx/operators/onnx__Gemm.html
+// https://onnx.ai/onnx/operators/onnx__MatMul.html
+#include <algorithm>
+#include <array>
+#include <type_traits>
+#include <vector>
+
+#include "ops/elements.h"
+#include "ops/matmul_tile.h"
+#include "ops/op.h"
+
+namespace tessera {
+namespace {
+
+using MatMulTypes =
+    TypeList<float, double, Half, std::int32_t, std::int64_t, std::uint32_t, std::uint64_t>;
+
+// A matrix with any strides, in elements.
+struct Matrix {
+  std::int64_t rows, columns, row_stride, column_stride;
+};
+
+Matrix RowMajorMatrix(const Shape& s, bool transposed) {
+  const std::int64_t rows = s[s.rank() - 2], columns = s[s.rank() - 1];
+  if (transposed) return {columns, rows, 1, columns};
+  return {rows, columns, columns, 1};
+}
+
+// One product C = alpha A B of many that lie in batches.
+struct Product {
+  std::int64_t a, b, c;  // offsets of the matrices
+};
+
+// The sum over k of one element, the plain way. Integers wrap around.
+template <typename T>
+T DotProduct(const T* a, std::int64_t a_stride, const T* b, std::int64_t b_stride, std::int64_t k,
+             float alpha) {
+  if constexpr (std::is_integral_v<T>) {
+    std::uint64_t sum = 0;
+    for (std::int64_t l = 0; l < k; ++l) {
+      sum +=
+          static_cast<std::uint64_t>(a[l * a_stride]) * static_cast<std::uint64_t>(b[l * b_stride]);
+    }
+    const auto total = static_cast<T>(sum);
+    return alpha == 1.f ? total
+                        : static_cast<T>(static_cast<double>(alpha) * static_cast<double>(total));
+  } else {
+    double sum = 0;
+    for (std::int64_t l = 0; l < k; ++l) {
+      sum += static_cast<double>(static_cast<ComputeType<T>>(a[l * a_stride])) *
+             static_cast<double>(static_cast<ComputeType<T>>(b[l * b_stride]));
+    }
+    return static_cast<T>(static_cast<ComputeType<T>>(static_cast<double>(alpha) * sum));
+  }
+}
+
+// Products of matrices with these strides at these places; C is row-major.
+class BatchedProduct {
+ public:
+  BatchedProduct(Matrix a, Matrix b, std::vector<Product> products, float alpha, bool vector)
+      : a_(a), b_(b), products_(std::move(products)), alpha_(alpha), vector_(vector) {}
+
+  double Flops() const {
+    return 2.0 * static_cast<double>(products_.size()) *
+           static_cast<double>(a_.rows * a_.columns * b_.columns);
+  }
+
+  template <typename T>
+  void Run(const T* a, const T* b, T* c, Parallel& parallel) const {
+    const std::int64_t m = a_.rows, n = b_.columns, k = a_.columns;
+    const std::int64_t row_tiles = (m + kMatMulTileRows - 1) / kMatMulTileRows;
+    const std::int64_t column_tiles = (n + kMatMulTileColumns - 1) / kMatMulTileColumns;
+    const std::int64_t tiles = row_tiles * column_tiles;
+    const auto tasks = static_cast<std::int64_t>(products_.size()) * tiles;
+    parallel.For(tasks, [&](std::int64_t task, int) {
+      const Product& p = products_[static_cast<std::size_t>(task / tiles)];
+      const std::int64_t i = task % tiles / column_tiles * kMatMulTileRows;
+      const std::int64_t j = task % column_tiles * kMatMulTileColumns;
+      const T* from_a = a + p.a + i * a_.row_stride;
+      const T* from_b = b + p.b + j * b_.column_stride;
+      T* to = c + p.c + i * n + j;
+      const std::int64_t rows = std::min(kMatMulTileRows, m - i);
+      const std::int64_t columns = std::min(kMatMulTileColumns, n - j);
+      if constexpr (std::is_same_v<T, float>) {
+        if (vector_) {
+          Multiply({from_a, a_.row_stride, a_.column_stride, from_b, b_.row_stride, to, n, rows,
+                    columns, k, alpha_});
+          return;
+        }
+      }
+      for (std::int64_t r = 0; r < rows; ++r) {
+        for (std::int64_t s = 0; s < columns; ++s) {
+          to[r * n + s] = DotProduct(from_a + r * a_.row_stride, a_.column_stride,
+                                     from_b + s * b_.column_stride, b_.row_stride, k, alpha_);
+        }
+      }
+    });
+  }
+
+ private:
+  Matrix a_, b_;
+  std::vector<Product> products_;
+  float alpha_;
+  bool vector_;
+};
+
+// --- Gemm: Y = alpha op(A) op(B) + beta C
+
+void InferGemm(const InferContext& context) {
+  const TensorInfo& a = context.Input(0);
+  const TensorInfo& b = context.Input(1);
+  RequireType(a.dtype, MatMulTypes());
+  Require(a.dtype == b.dtype, "A is ", a.dtype, ", B is ", b.dtype);
+  Require(a.shape.rank() == 2 && b.shape.rank() == 2, "A ", a.shape, " and B ", b.shape,
+          " are not both matrices");
+  const Matrix ma = RowMajorMatrix(a.shape, context.node.attributes.Int("transA", 0) != 0);
+  const Matrix mb = RowMajorMatrix(b.shape, context.node.attributes.Int("transB", 0) != 0);
+  Require(ma.columns == mb.rows, "A ", a.shape, " and B ", b.shape, " do not fit together");
+  const Shape out{ma.rows, mb.columns};
+  Require(context.HasInput(2) || context.node.opset >= 11, "input C is missing");
+  if (context.HasInput(2)) {
+    const TensorInfo& c = context.Input(2);
+    Require(c.dtype == a.dtype, "A is ", a.dtype, ", C is ", c.dtype);
+    Require(c.shape.rank() <= 2 && BroadcastShapes(c.shape, out) == out, "C ", c.shape,
+            " cannot be broadcast to ", out);
+  }
+  context.SetOutput(0, a.dtype, out);
+}
+
+template <typename T>
+class GemmKernel final : public Kernel {
+ public:
+  explicit GemmKernel(const PrepareContext& context)
+      : product_(MakeProduct(context)),
+        beta_(context.node.attributes.Float("beta", 1.f)),
+        rows_(context.outputs[0].shape[0]),
+        columns_(context.outputs[0].shape[1]) {
+    if (UsesPackedB(context)) {
+      const std::shared_ptr<const Tensor>& b = context.inputs[1].constant;
+      transposed_b_ = context.packs.Get<Tensor>(b, "transposed", [&] { return Transposed(*b); });
+    }
+    if (context.HasInput(2)) {
+      const Shape& c = context.inputs[2].shape;
+      const std::int64_t last = c.rank() >= 1 ? c[c.rank() - 1] : 1;
+      c_row_step_ = c.rank() == 2 && c[0] != 1 ? last : 0;
+      c_column_step_ = last != 1 ? 1 : 0;
+    }
+  }
+
+  std::string_view name() const override { return "gemm"; }
+  double Flops() const override { return product_.Flops(); }
+  void Run(const RunContext& context) const override {
+    const T* b = transposed_b_ ? transposed_b_->data<const T>() : context.inputs[1].data<const T>();
+    T* out = context.outputs[0].data<T>();
+    product_.Run(context.inputs[0].data<const T>(), b, out, context.parallel);
+    if (context.inputs.size() < 3 || !context.inputs[2].present()) return;
+    const T* c = context.inputs[2].data<const T>();
+    using C = std::conditional_t<std::is_integral_v<T>, double, ComputeType<T>>;
+    for (std::int64_t i = 0; i < rows_; ++i) {
+      const T* row = c + i * c_row_step_;
+      T* to = out + i * columns_;
+      for (std::int64_t j = 0; j < columns_; ++j) {
+        to[j] = static_cast<T>(static_cast<C>(to[j]) +
+                               static_cast<C>(beta_) * static_cast<C>(row[j * c_column_step_]));
+      }
+    }
+  }
+
+ private:
+  // The vector kernel wants contiguous rows of B.
+  static bool UsesPackedB(const PrepareContext& context) {
+    return std::is_same_v<T, float> && !context.reference && context.inputs[1].constant &&
+           context.node.attributes.Int("transB", 0) != 0;
+  }
+
+  static Tensor Transposed(const Tensor& b) {
+    const std::int64_t rows = b.shape()[0], columns = b.shape()[1];
+    Tensor t(b.dtype(), {columns, rows});
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t j = 0; j < columns; ++j) {
+        t.data<T>()[j * rows + i] = b.data<const T>()[i * columns + j];
+      }
+    }
+    return t;
+  }
+
+  static BatchedProduct MakeProduct(const PrepareContext& context) {
+    const Attributes& attributes = context.node.attributes;
+    const Matrix a = RowMajorMatrix(context.inputs[0].shape, attributes.Int("transA", 0) != 0);
+    Matrix b = RowMajorMatrix(context.inputs[1].shape, attributes.Int("transB", 0) != 0);
+    if (UsesPackedB(context)) b = {b.rows, b.columns, b.columns, 1};
+    const bool vector = !context.reference && b.column_stride == 1;
+    return {a, b, {{0, 0, 0}}, attributes.Float("alpha", 1.f), vector};
+  }
+
+  BatchedProduct product_;
+  float beta_;
+  std::int64_t rows_, columns_;
+  std::int64_t c_row_step_ = 0, c_column_step_ = 0;
+  std::shared_ptr<const Tensor> transposed_b_;
+};
+
+std::unique_ptr<Kernel> PrepareGemm(const PrepareContext& context) {
+  return Dispatch(context.inputs[0].dtype, MatMulTypes(), [&](auto tag) -> std::unique_ptr<Kernel> {
+    return std::make_unique<GemmKernel<typename decltype(tag)::type>>(context);
+  });
+}
+
+// --- MatMul: numpy's rules, with stacks of matrices that are broadcast
+
+// The operands as stacks of matrices: a vector gets a dimension of 1, which the output loses again.
+struct MatMulShapes {
+  MatMulShapes(const Shape& a_shape, const Shape& b_shape) : a(a_shape), b(b_shape) {
+    Require(a.rank() >= 1 && b.rank() >= 1, "A ", a, " or B ", b, " is a scalar");
+    if (a_shape.rank() == 1) a = Shape{1, a_shape[0]};
+    if (b_shape.rank() == 1) b = Shape{b_shape[0], 1};
+    Require(a[a.rank() - 1] == b[b.rank() - 2], "A ", a_shape, " and B ", b_shape,
+            " do not fit together");
+    batch = BroadcastShapes(Stack(a), Stack(b));
+    out = batch;
+    if (a_shape.rank() > 1) out.PushBack(a[a.rank() - 2]);
+    if (b_shape.rank() > 1) out.PushBack(b[b.rank() - 1]);
+  }
+
+  static Shape Stack(const Shape& s) {
+    return Shape(s.dims().first(static_cast<std::size_t>(s.rank() - 2)));
+  }
+
+  Shape a, b, batch, out;
+};
+
+void InferMatMul(const InferContext& context) {
+  const TensorInfo& a = context.Input(0);
+  const TensorInfo& b = context.Input(1);
+  RequireType(a.dtype, MatMulTypes());
+  Require(a.dtype == b.dtype, "A is ", a.dtype, ", B is ", b.dtype);
+  context.SetOutput(0, a.dtype, MatMulShapes(a.shape, b.shape).out);
+}
+
+// Offset of the matrix of a stack (shape `s`) that belongs to matrix `index` of the whole batch.
+std::int64_t MatrixOffset(const Shape& s, const Shape& batch, std::int64_t index) {
+  const auto strides = RowMajorStrides(s);
+  std::int64_t offset = 0;
+  for (int d = batch.rank(); d-- > 0; index /= batch[d]) {
+    const int own = d - (batch.rank() - (s.rank() - 2));
+    if (own >= 0 && s[own] != 1)
+      offset += index % batch[d] * strides[static_cast<std::size_t>(own)];
+  }
+  return offset;
+}
+
+template <typename T>
+class MatMulKernel final : public Kernel {
+ public:
+  explicit MatMulKernel(const PrepareContext& context) : product_(MakeProduct(context)) {}
+  std::string_view name() const override { return "matmul"; }
+  double Flops() const override { return product_.Flops(); }
+  void Run(const RunContext& context) const override {
+    product_.Run(context.inputs[0].data<const T>(), context.inputs[1].data<const T>(),
+                 context.outputs[0].data<T>(), context.parallel);
+  }
+
+ private:
+  static BatchedProduct MakeProduct(const PrepareContext& context) {
+    const MatMulShapes s(context.inputs[0].shape, context.inputs[1].shape);
+    const Matrix a = RowMajorMatrix(s.a, false), b = RowMajorMatrix(s.b, false);
+    std::vector<Product> products;
+    const std::int64_t n = s.batch.NumElements();
+    for (std::int64_t i = 0; i < n; ++i) {
+      products.push_back(
+          {MatrixOffset(s.a, s.batch, i), MatrixOffset(s.b, s.batch, i), i * a.rows * b.columns});
+    }
+    return {a, b, std::move(products), 1.f, !context.reference};
+  }
+
+  BatchedProduct product_;
+};
+
+std::unique_ptr<Kernel> PrepareMatMul(const PrepareContext& context) {
+  return Dispatch(context.inputs[0].dtype, MatMulTypes(), [&](auto tag) -> std::unique_ptr<Kernel> {
+    return std::make_unique<MatMulKernel<typename decltype(tag)::type>>(context);
+  });
+}
+
+}  // namespace
+
+extern const OpDef kGemmOp, kMatMulOp;
+const OpDef kGemmOp = {
+    .type = "Gemm",
+    .min_inputs = 2,
+    .max_inputs = 3,
+    .infer = InferGemm,
+    .prepare = PrepareGemm,
+};
+const OpDef kMatMulOp = {
+    .type = "MatMul",
+    .min_inputs = 2,
+    .max_inputs = 2,
+    .infer = InferMatMul,
+    .prepare = PrepareMatMul,
+};
+
+}  // namespace tessera

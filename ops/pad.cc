@@ -1,0 +1,218 @@
+// Pad: constant, reflect, edge and wrap; negative pads crop.
+// https://onnx.ai/onnx/operators/onnx__Pad.html
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "ops/elements.h"
+#include "ops/op.h"
+
+namespace tessera {
+namespace {
+
+enum class PadMode : std::uint8_t { kConstant, kReflect, kEdge, kWrap };
+
+constexpr std::size_t kValueInput = 2;
+
+PadMode ReadMode(const OpNode& node) {
+  const std::string mode = node.attributes.String("mode", "constant");
+  if (mode == "constant") return PadMode::kConstant;
+  if (mode == "reflect") return PadMode::kReflect;
+  if (mode == "edge") return PadMode::kEdge;
+  Require(mode == "wrap" && node.opset >= 19, "unknown mode '", mode, "'");
+  return PadMode::kWrap;
+}
+
+struct PadAxis {
+  std::int64_t begin = 0, end = 0;
+};
+
+// Pads are an attribute before opset 11, input 1 since; axes came with opset 18.
+std::vector<PadAxis> ReadPads(const OpNode& node, std::span<const TensorInfo> inputs) {
+  const int rank = inputs[0].shape.rank();
+  const auto constant = [&](std::size_t i, const char* name) {
+    Require(i < inputs.size() && inputs[i].present, "input '", name, "' is missing");
+    Require(inputs[i].constant != nullptr, "input '", name,
+            "' has to be a constant (or computed from shapes alone)");
+    return ToInt64s(inputs[i].constant->view());
+  };
+  const std::vector<std::int64_t> pads =
+      node.opset < 11 ? node.attributes.Ints("pads") : constant(1, "pads");
+  std::vector<std::int64_t> axes(static_cast<std::size_t>(rank));
+  std::iota(axes.begin(), axes.end(), 0);
+  if (node.opset >= 18 && inputs.size() > 3 && inputs[3].present) axes = constant(3, "axes");
+  Require(pads.size() == 2 * axes.size(), pads.size(), " pads for ", axes.size(), " axes");
+  std::vector<PadAxis> result(static_cast<std::size_t>(rank));
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    PadAxis& axis = result[static_cast<std::size_t>(NormalizeAxis(axes[i], rank))];
+    axis = {pads[i], pads[i + axes.size()]};
+    for (const std::int64_t p : {axis.begin, axis.end}) {
+      Require(p >= INT32_MIN && p <= INT32_MAX, "a pad of ", p, " is out of range");
+    }
+  }
+  return result;
+}
+
+void InferPad(const InferContext& context) {
+  const TensorInfo& in = context.Input(0);
+  const PadMode mode = ReadMode(context.node);
+  const std::vector<PadAxis> pads = ReadPads(context.node, context.inputs);
+  Shape out = in.shape;
+  for (int d = 0; d < out.rank(); ++d) {
+    const PadAxis& pad = pads[static_cast<std::size_t>(d)];
+    out[d] += pad.begin + pad.end;
+    Require(out[d] >= 0, "pads ", pad.begin, " and ", pad.end, " leave nothing of axis ", d, " of ",
+            in.shape);
+    Require(out[d] == 0 || in.shape[d] > 0 || mode == PadMode::kConstant, "axis ", d, " of ",
+            in.shape, " is empty");
+  }
+  if (context.node.opset >= 11 && context.HasInput(kValueInput)) {
+    const TensorInfo& value = context.inputs[kValueInput];
+    Require(value.dtype == in.dtype && value.shape.NumElements() == 1, "constant_value is ",
+            value.dtype, " ", value.shape, " beside data of ", in.dtype);
+  }
+  context.SetOutput(0, in.dtype, out);
+}
+
+// The input element that element `at` (of the input's coordinates, maybe outside) shows; -1: the
+// constant.
+std::int64_t SourceIndex(PadMode mode, std::int64_t at, std::int64_t in) {
+  if (at >= 0 && at < in) return at;
+  switch (mode) {
+    case PadMode::kConstant:
+      return -1;
+    case PadMode::kEdge:
+      return std::clamp<std::int64_t>(at, 0, in - 1);
+    case PadMode::kWrap:
+      return ((at % in) + in) % in;
+    case PadMode::kReflect:
+      break;
+  }
+  // Back and forth without repeating the edges.
+  if (in == 1) return 0;
+  const std::int64_t period = 2 * (in - 1);
+  const std::int64_t phase = ((at % period) + period) % period;
+  return std::min(phase, period - phase);
+}
+
+template <typename T>
+class PadKernel final : public Kernel {
+ public:
+  PadKernel(const PrepareContext& context, T value) : value_(value) {
+    const Shape& in = context.inputs[0].shape;
+    const Shape& out = context.outputs[0].shape;
+    const PadMode mode = ReadMode(context.node);
+    const std::vector<PadAxis> pads = ReadPads(context.node, context.inputs);
+    const auto strides = RowMajorStrides(in);
+    for (int d = 0; d < out.rank(); ++d) {
+      const auto u = static_cast<std::size_t>(d);
+      std::vector<std::int64_t> offsets;
+      for (std::int64_t i = 0; i < out[d]; ++i) {
+        const std::int64_t source = SourceIndex(mode, i - pads[u].begin, in[d]);
+        offsets.push_back(source < 0 ? -1 : source * strides[u]);
+      }
+      offsets_.push_back(std::move(offsets));
+    }
+    if (offsets_.empty()) offsets_.push_back({0});  // a scalar
+    // What is copied as it stands of each row.
+    const std::vector<std::int64_t>& columns = offsets_.back();
+    const PadAxis last = pads.empty() ? PadAxis() : pads.back();
+    const auto width = static_cast<std::int64_t>(columns.size());
+    copy_begin_ = std::clamp<std::int64_t>(last.begin, 0, width);
+    copy_end_ = std::max(copy_begin_, width - std::max<std::int64_t>(last.end, 0));
+  }
+
+  std::string_view name() const override { return "pad"; }
+  void Run(const RunContext& context) const override {
+    const T* in = context.inputs[0].data<const T>();
+    T* out = context.outputs[0].data<T>();
+    const bool given = context.inputs.size() > kValueInput && context.inputs[kValueInput].present();
+    const T value = given ? *context.inputs[kValueInput].data<const T>() : value_;
+    const auto width = static_cast<std::int64_t>(offsets_.back().size());
+    if (width == 0) return;
+    const std::int64_t rows = context.outputs[0].size() / width;
+    const std::int64_t grain = std::max<std::int64_t>(1, 16384 / width);
+    context.parallel.For((rows + grain - 1) / grain, [&](std::int64_t task, int) {
+      const std::int64_t end = std::min(rows, (task + 1) * grain);
+      for (std::int64_t r = task * grain; r < end; ++r) Row(in, out + r * width, r, value);
+    });
+  }
+
+ private:
+  void Row(const T* in, T* out, std::int64_t row, T value) const {
+    const std::vector<std::int64_t>& columns = offsets_.back();
+    const auto width = static_cast<std::int64_t>(columns.size());
+    std::int64_t source = 0;
+    for (std::size_t d = offsets_.size() - 1; d-- > 0;) {
+      const auto dim = static_cast<std::int64_t>(offsets_[d].size());
+      const std::int64_t offset = offsets_[d][static_cast<std::size_t>(row % dim)];
+      if (offset < 0) {
+        std::fill_n(out, width, value);
+        return;
+      }
+      source += offset;
+      row /= dim;
+    }
+    const auto element = [&](std::int64_t x) {
+      const std::int64_t offset = columns[static_cast<std::size_t>(x)];
+      return offset < 0 ? value : in[source + offset];
+    };
+    for (std::int64_t x = 0; x < copy_begin_; ++x) out[x] = element(x);
+    if (copy_end_ > copy_begin_) {
+      std::memcpy(out + copy_begin_, in + source + columns[static_cast<std::size_t>(copy_begin_)],
+                  static_cast<std::size_t>(copy_end_ - copy_begin_) * sizeof(T));
+    }
+    for (std::int64_t x = copy_end_; x < width; ++x) out[x] = element(x);
+  }
+
+  T value_;
+  std::vector<std::vector<std::int64_t>> offsets_;  // for each axis and output index; -1: constant
+  std::int64_t copy_begin_, copy_end_;
+};
+
+// The bits of the constant that the attribute "value" (before opset 11), or its default, gives.
+template <typename Bits>
+Bits ConstantBits(const OpNode& node, DType dtype) {
+  const float value = node.opset < 11 ? node.attributes.Float("value", 0.f) : 0.f;
+  return Dispatch(dtype, AllTypes(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T typed = static_cast<T>(static_cast<ComputeType<T>>(value));
+    Bits bits{};
+    std::memcpy(&bits, &typed, std::min(sizeof(bits), sizeof(typed)));
+    return bits;
+  });
+}
+
+std::unique_ptr<Kernel> PreparePad(const PrepareContext& context) {
+  const DType dtype = context.inputs[0].dtype;
+  return DispatchSize(dtype, [&](auto tag) -> std::unique_ptr<Kernel> {
+    using T = typename decltype(tag)::type;
+    return std::make_unique<PadKernel<T>>(context, ConstantBits<T>(context.node, dtype));
+  });
+}
+
+std::optional<SpatialField> PadField(const FieldContext& context, std::size_t i) {
+  const std::vector<PadAxis> pads = ReadPads(context.node, context.inputs);
+  if (i != 0 || pads.size() < 2) return std::nullopt;
+  for (auto pad = pads.end() - 2; pad != pads.end(); ++pad) {
+    if (pad->begin != 0 || pad->end != 0) return std::nullopt;
+  }
+  return SpatialField{};
+}
+
+}  // namespace
+
+extern const OpDef kPadOp;
+const OpDef kPadOp = {
+    .type = "Pad",
+    .min_inputs = 1,
+    .max_inputs = 4,
+    .infer = InferPad,
+    .prepare = PreparePad,
+    .field = PadField,
+};
+
+}  // namespace tessera
