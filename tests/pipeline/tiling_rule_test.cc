@@ -182,6 +182,22 @@ TEST_P(BuiltNetwork, TilesDoNotShow) {
 
 INSTANTIATE_TEST_SUITE_P(Seeded, BuiltNetwork, testing::Values("srvgg-animevideov3", "span-x4"));
 
+// Its field reaches 94 pixels; the default halo stops at kMaxDefaultHalo.
+TEST(DeepNetwork, AHaloOfAPartOfTheFieldIsEnough) {
+  SeededWeights weights(1);
+  const std::string bytes =
+      BuildNetwork(*FindNetwork("rrdbnet-x4plus-anime-6b"), weights).SerializeAsString();
+  const auto session = Session::LoadFromMemory(std::as_bytes(std::span(bytes)), "rrdbnet");
+  const auto model = MakeSessionModel(session, "rrdbnet");
+  ASSERT_GT(model->traits().field.width.before, kMaxDefaultHalo);
+  const Picture in = Photograph(300, 20);
+  ASSERT_GT(PlanTiles(300, 20, *model, {.tile = 96}).tiling.tiles.size(), 1u);
+  const Difference difference =
+      Compare(Upscale(session, in, {.tile = 96}), Upscale(session, in, {.tile = kUntiled}));
+  EXPECT_LE(difference.max, 1);
+  EXPECT_LE(difference.share, 0.001);
+}
+
 TEST(BuiltinModel, TilesDoNotShow) {
   const BuiltinModel& model = DefaultModel();
   CheckRuleOnBoth(Session::LoadFromMemory(model.onnx, std::string(model.name)));
