@@ -12,6 +12,7 @@
 #include "engine/cpu_budget.h"
 #include "engine/session.h"
 #include "ops/error.h"
+#include "simd/cpu_target.h"
 
 namespace {
 
@@ -130,6 +131,48 @@ void Dump(const std::filesystem::path& folder, const std::string& name, const Te
   Require(!out.fail(), path.string(), ": cannot be written");
 }
 
+// A line for each step, in order, and the total.
+void PrintProfile(const tessera::RunProfile& profile) {
+  const double total = profile.steps.empty() ? 0 : profile.steps.back().end_ms;
+  std::printf("%9s %6s %8s %7s  %-22s %-8s %-16s %s\n", "ms", "share", "GFLOP/s", "GB/s", "kernel",
+              "layout", "output", "node");
+  for (const auto& step : profile.steps) {
+    const double ms = step.end_ms - step.start_ms;
+    const bool blocked = step.output.layout == tessera::Layout::kBlocked;
+    std::printf("%9.3f %5.1f%% %8.1f %7.1f  %-22s %-8s %-16s %s\n", ms, 100 * ms / total,
+                step.flops / ms * 1e-6, static_cast<double>(step.bytes) / ms * 1e-6,
+                step.kernel.c_str(),
+                blocked ? StrCat("NCHW", tessera::FloatLanes(), "c").c_str() : "NCHW",
+                tessera::ToString(step.output.shape).c_str(), step.name.c_str());
+  }
+  std::printf("%9.3f ms in %zu steps\n", total, profile.steps.size());
+}
+
+// The run as chrome://tracing and Perfetto read it (Trace Event Format, complete events).
+void WriteTrace(const tessera::RunProfile& profile, const std::string& path) {
+  std::ofstream out(path);
+  const auto quoted = [](const std::string& s) {
+    std::string q = "\"";
+    for (const char c : s) {
+      if (c == '"' || c == '\\') q += '\\';
+      q += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    }
+    return q + '"';
+  };
+  out << "{\"traceEvents\":[\n";
+  for (const auto& step : profile.steps) {
+    out << (&step == &profile.steps.front() ? "" : ",\n")
+        << "{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"name\":" << quoted(step.kernel)
+        << ",\"cat\":" << quoted(step.type) << ",\"ts\":" << step.start_ms * 1e3
+        << ",\"dur\":" << (step.end_ms - step.start_ms) * 1e3
+        << ",\"args\":{\"node\":" << quoted(step.name)
+        << ",\"output\":" << quoted(tessera::ToString(step.output.shape)) << "}}";
+  }
+  out << "\n]}\n";
+  out.close();
+  Require(!out.fail(), path, ": cannot be written");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -137,8 +180,8 @@ int main(int argc, char** argv) {
   std::string model;
   std::vector<std::string> input_specs, disabled;
   int threads = 1, iterations = 1, warmup = 0;
-  std::string dump;
-  bool reference = false;
+  std::string dump, trace;
+  bool reference = false, profile = false;
   app.add_option("model", model, "ONNX file")->required();
   app.add_option("--input", input_specs,
                  "NAME:1x3x64x64[:FILE], FILE holding raw float32; without it seeded noise")
@@ -149,6 +192,8 @@ int main(int argc, char** argv) {
   app.add_option("--dump", dump, "folder for the outputs, NAME.f32 each");
   app.add_option("--disable", disabled, "passes that must not run")->delimiter(',');
   app.add_flag("--reference", reference, "plain reference kernels, no passes (slow)");
+  app.add_flag("--profile", profile, "print what each step of one more run took");
+  app.add_option("--trace", trace, "write that run to a file in the Chrome trace format");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
@@ -191,6 +236,12 @@ int main(int argc, char** argv) {
       std::printf("output %s %s %s\n", name.c_str(), tessera::Name(outputs[i].dtype()),
                   tessera::ToString(outputs[i].shape()).c_str());
       if (!dump.empty()) Dump(dump, name, outputs[i]);
+    }
+    if (profile || !trace.empty()) {
+      tessera::RunProfile run;
+      session->Run(views, outputs, &team, &run);
+      if (profile) PrintProfile(run);
+      if (!trace.empty()) WriteTrace(run, trace);
     }
     return 0;
   } catch (const std::exception& e) {

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "ops/error.h"
+#include "simd/flush_denormals.h"
 
 namespace tessera {
 namespace {
@@ -108,6 +109,7 @@ void ThreadTeam::For(std::int64_t count, FunctionRef<void(std::int64_t, int)> bo
     tbb::parallel_for(
         tbb::blocked_range<std::int64_t>(0, count, 1),
         [&](const tbb::blocked_range<std::int64_t>& range) {
+          const FlushDenormals flush;
           const int thread = tbb::this_task_arena::current_thread_index();
           for (std::int64_t i = range.begin(); i != range.end(); ++i) body(i, thread);
         },

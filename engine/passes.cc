@@ -10,7 +10,8 @@
 namespace tessera {
 namespace {
 
-// To add a pass, write its file in engine/passes and list it here.
+// To add a pass, write its file in engine/passes and list it here. Those of stage kPlan are part of
+// the planner.
 const Pass kPasses[] = {
     {"widen-float16", "float16 weights and inputs become float32", PassStage::kRequired,
      WidenFloat16},
@@ -23,6 +24,8 @@ const Pass kPasses[] = {
     {"fuse-gate", "Conv + SPAN's gate (x + shortcut) * (sigmoid(x) - 0.5)", PassStage::kFast,
      FuseGate},
     {"fuse-residual", "Conv + x * scale + shortcut", PassStage::kFast, FuseResidual},
+    {"concat-in-place", "inputs of a Concat of channels are computed in their place in its output",
+     PassStage::kPlan, nullptr},
 };
 
 }  // namespace

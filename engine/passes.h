@@ -14,13 +14,14 @@ enum class PassStage {
   kRequired,   // once after import, always: without it the kernels could not run the graph
   kCanonical,  // once after import: brings graphs of all exporters into one form; shapes unknown
   kFast,       // in every plan: fuses what kernels can do together; all shapes are known
+  kPlan,       // done by the planner when it places buffers
 };
 
 struct Pass {
   std::string_view name;
   std::string_view what;  // one line for people
   PassStage stage;
-  int (*run)(Graph& graph);  // returns the number of rewrites
+  int (*run)(Graph& graph);  // returns the number of rewrites; null for kPlan
 };
 
 // In the order in which they run.

@@ -36,6 +36,7 @@ constexpr TensorId kNoTensor = -1;
 struct PlanTensor {
   TensorInfo info;
   int storage = -1;
+  std::size_t offset = 0;  // bytes from the start of its storage
 };
 
 class Planner {
@@ -47,6 +48,7 @@ class Planner {
     AddInputs();
     for (const Node& node : graph_.nodes) AddNode(node);
     AddOutputs();
+    if (Enabled("concat-in-place")) ConcatInPlace();
     FindLifetimes();
     ShareInPlace();
     PlaceArena();
@@ -197,6 +199,75 @@ class Planner {
     }
   }
 
+  bool Enabled(std::string_view pass) const {
+    return !options_.reference && !options_.disabled_passes.contains(pass);
+  }
+
+  std::size_t Bytes(TensorId t) const {
+    const TensorInfo& info = Info(t);
+    return StorageBytes(info.dtype, info.shape, info.layout);
+  }
+
+  // Whether a tensor has a storage of ours to itself, so that it can be moved into another one.
+  bool OwnsStorage(TensorId t) const {
+    const PlanTensor& tensor = tensors_[static_cast<std::size_t>(t)];
+    const Storage& storage = storages_[static_cast<std::size_t>(tensor.storage)];
+    return storage.kind == BufferRef::Kind::kArena && tensor.offset == 0 &&
+           storage.bytes == Bytes(t);
+  }
+
+  // Concatenating channels of one blocked image only puts planes one after the other: lets the
+  // producers write there at once. Going back from the last, so that dense blocks, which
+  // concatenate x, then x and a, then x, a and b, find the shorter ones at the head of the longest.
+  void ConcatInPlace() {
+    for (std::size_t s = steps_.size(); s-- > 0;) {
+      DraftStep& draft = steps_[s];
+      if (draft.step.type != "Concat") continue;
+      const TensorId out = draft.outputs[0];
+      if (Info(out).layout != Layout::kBlocked || Info(out).shape[0] != 1) continue;
+      if (!AreAdjacent(draft.inputs) && !MoveInto(out, draft.inputs)) continue;
+      if (tensors_[static_cast<std::size_t>(draft.inputs[0])].storage !=
+          tensors_[static_cast<std::size_t>(out)].storage) {
+        PlanTensor& tensor = tensors_[static_cast<std::size_t>(out)];
+        const PlanTensor& head = tensors_[static_cast<std::size_t>(draft.inputs[0])];
+        tensor.storage = head.storage;
+        tensor.offset = head.offset;
+      }
+      steps_.erase(steps_.begin() + static_cast<std::ptrdiff_t>(s));
+    }
+  }
+
+  // Whether tensors lie one after the other in one storage already.
+  bool AreAdjacent(const std::vector<TensorId>& list) const {
+    const PlanTensor& head = tensors_[static_cast<std::size_t>(list[0])];
+    std::size_t offset = head.offset;
+    for (TensorId t : list) {
+      const PlanTensor& tensor = tensors_[static_cast<std::size_t>(t)];
+      if (tensor.storage != head.storage || tensor.offset != offset) return false;
+      offset += Bytes(t);
+    }
+    return true;
+  }
+
+  // Places the inputs of a Concat in its output's storage, all or none.
+  bool MoveInto(TensorId out, const std::vector<TensorId>& inputs) {
+    const PlanTensor& whole = tensors_[static_cast<std::size_t>(out)];
+    if (StorageOf(out).kind != BufferRef::Kind::kArena) return false;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (!OwnsStorage(inputs[i]) || std::count(inputs.begin(), inputs.end(), inputs[i]) > 1) {
+        return false;
+      }
+    }
+    std::size_t offset = whole.offset;
+    for (TensorId t : inputs) {
+      PlanTensor& tensor = tensors_[static_cast<std::size_t>(t)];
+      tensor.storage = whole.storage;
+      tensor.offset = offset;
+      offset += Bytes(t);
+    }
+    return true;
+  }
+
   void FindLifetimes() {
     for (std::size_t s = 0; s < steps_.size(); ++s) {
       const int step = static_cast<int>(s);
@@ -285,7 +356,9 @@ class Planner {
     if (t == kNoTensor) return {};
     const TensorInfo& info = Info(t);
     const Storage& storage = StorageOf(t);
-    Operand operand{{storage.kind, storage.index}, {info.dtype, info.layout, info.shape, nullptr}};
+    // Only storages of the arena hold several tensors.
+    const std::size_t index = storage.index + tensors_[static_cast<std::size_t>(t)].offset;
+    Operand operand{{storage.kind, index}, {info.dtype, info.layout, info.shape, nullptr}};
     if (storage.kind == BufferRef::Kind::kConstant) {
       operand.view.bytes = constants_[storage.index]->view().bytes;
     }

@@ -1,6 +1,7 @@
 #include "engine/session.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <list>
 #include <mutex>
@@ -10,6 +11,7 @@
 #include "engine/onnx_import.h"
 #include "engine/planner.h"
 #include "engine/receptive_field.h"
+#include "simd/flush_denormals.h"
 
 namespace tessera {
 namespace {
@@ -110,7 +112,23 @@ void ConvertFloats(const TensorView& from, const TensorView& to) {
   }
 }
 
-void RunSteps(const Plan& plan, RunState& state, Parallel& parallel) {
+RunProfile::Step Describe(const Step& step) {
+  RunProfile::Step out;
+  out.name = step.name;
+  out.type = step.type;
+  out.kernel = step.kernel->name();
+  if (!step.outputs.empty()) out.output = step.outputs[0].view;
+  out.flops = step.kernel->Flops();
+  for (const auto* operands : {&step.inputs, &step.outputs}) {
+    for (const Operand& operand : *operands) {
+      if (operand.where.kind == BufferRef::Kind::kAbsent) continue;
+      out.bytes += StorageBytes(operand.view.dtype, operand.view.shape, operand.view.layout);
+    }
+  }
+  return out;
+}
+
+void RunSteps(const Plan& plan, RunState& state, Parallel& parallel, RunProfile* profile) {
   const std::size_t scratch =
       plan.scratch_bytes_per_thread * static_cast<std::size_t>(parallel.num_threads());
   if (state.scratch.size() < scratch) state.scratch = AlignedBuffer(scratch);
@@ -119,12 +137,25 @@ void RunSteps(const Plan& plan, RunState& state, Parallel& parallel) {
                                     ? state.input_bytes[e.where.index]
                                     : state.output_bytes[e.where.index];
   }
+  const FlushDenormals flush;
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  const auto elapsed_ms = [&] {
+    return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+  };
+  if (profile != nullptr) profile->steps.clear();
   std::span<const TensorView> views = state.views;
   for (const Step& step : plan.steps) {
     const auto inputs = views.first(step.inputs.size());
     const auto outputs = views.subspan(step.inputs.size(), step.outputs.size());
+    const double start_ms = profile != nullptr ? elapsed_ms() : 0;
     step.kernel->Run(
         {inputs, outputs, parallel, state.scratch.data(), plan.scratch_bytes_per_thread});
+    if (profile != nullptr) {
+      profile->steps.push_back(Describe(step));
+      profile->steps.back().start_ms = start_ms;
+      profile->steps.back().end_ms = elapsed_ms();
+    }
     views = views.subspan(step.inputs.size() + step.outputs.size());
   }
 }
@@ -242,7 +273,7 @@ std::optional<ReceptiveField> Session::FindReceptiveField(std::span<const Shape>
 }
 
 void Session::Run(std::span<const NamedView> inputs, std::vector<Tensor>& outputs,
-                  Parallel* parallel) {
+                  Parallel* parallel, RunProfile* profile) {
   const Graph& graph = impl_->graph;
   const std::size_t count = graph.inputs.size();
   // No allocation in the common case of few inputs.
@@ -294,12 +325,12 @@ void Session::Run(std::span<const NamedView> inputs, std::vector<Tensor>& output
       state->output_bytes[i] = outputs[i].view().bytes;
     }
     if (parallel != nullptr) {
-      RunSteps(plan, *state, *parallel);
+      RunSteps(plan, *state, *parallel, profile);
     } else if (const auto lock = SharedTeam::Get().TryLock(); lock.owns_lock()) {
-      RunSteps(plan, *state, SharedTeam::Get().team());
+      RunSteps(plan, *state, SharedTeam::Get().team(), profile);
     } else {
       SerialParallel serial;
-      RunSteps(plan, *state, serial);
+      RunSteps(plan, *state, serial, profile);
     }
   } catch (const std::bad_alloc&) {
     throw Error(StrCat(graph.file, ": not enough memory to run (", plan.arena_bytes >> 20,

@@ -59,6 +59,20 @@ struct ReceptiveField {
   Axis height, width;
 };
 
+// What one run did, step by step.
+struct RunProfile {
+  struct Step {
+    std::string name;  // of the node
+    std::string type;  // operator after fusion
+    std::string kernel;
+    TensorView output;                // type, layout and shape of output 0
+    double start_ms = 0, end_ms = 0;  // since the run began
+    double flops = 0;                 // of the direct form; 0 where that says nothing
+    std::size_t bytes = 0;            // of all operands: what has to be moved at least
+  };
+  std::vector<Step> steps;
+};
+
 class Session {
  public:
   // Throws Error, with the file's name, for files that cannot be read, are no valid ONNX models,
@@ -82,9 +96,10 @@ class Session {
   // every declared input has to be there once. `outputs` are in the order of outputs(); tensors
   // that have the right type and shape already are written in place, others are replaced. A second
   // run with the same shapes and outputs allocates nothing. Threads come from `parallel`, by
-  // default from the process-wide CPU budget.
+  // default from the process-wide CPU budget. `profile`, where given, is filled anew (and
+  // allocates). Outputs must not lie in the memory of inputs.
   void Run(std::span<const NamedView> inputs, std::vector<Tensor>& outputs,
-           Parallel* parallel = nullptr);
+           Parallel* parallel = nullptr, RunProfile* profile = nullptr);
 
   // The field of output 0 on input 0, for inputs about as large as `input_shapes`, or nullopt when
   // an output pixel depends on the whole input (or this cannot be told).

@@ -44,7 +44,7 @@ std::unique_ptr<Kernel> MakeReferenceConv(const ConvParams& params);
 
 // 3x3, stride 1, dilation 1, one group, pads 0 or 1, NCHWc in and out: Winograd F(6x6,3x3) or
 // F(4x4,3x3), whichever is faster for the shape. Null where it does not apply or a direct kernel
-// is faster.
+// is faster. An infinity or NaN in the input spreads over its 4x4 or 6x6 tile of the output.
 std::unique_ptr<Kernel> MakeWinogradConv(const ConvParams& params, const ConvConstants& constants,
                                          PackCache& packs);
 

@@ -25,11 +25,11 @@ namespace tessera::HWY_NAMESPACE {
 
 void RunWinogradBlock(const WinogradPlan& plan, const WinogradData& data, std::int64_t first,
                       std::int64_t tiles, float* scratch) {
-  const auto run = plan.m == 6 ? RunBlock<6> : RunBlock<4>;
+  const auto run = plan.m == 6 ? winograd::RunBlock<6> : winograd::RunBlock<4>;
   run(plan, data, first, tiles, scratch);
 }
 
-int MaxTilesPerProduct(int vectors) { return kMaxTiles[vectors - 1]; }
+int MaxTilesPerProduct(int vectors) { return winograd::kMaxTiles[vectors - 1]; }
 
 }  // namespace tessera::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -132,26 +132,54 @@ WinogradPlan MakePlan(const ConvParams& p, int m) {
   };
   plan.groups = GroupVectors(static_cast<int>(plan.out.blocks));
 
-  // V and M of a block stay in the L2 cache together with the weights and what passes through.
-  constexpr std::int64_t kBlockBytes = 448 << 10;
-  const std::int64_t floats_per_tile =
-      plan.NumPositions() * (plan.in.blocks + plan.out.blocks) * plan.in.lanes;
-  const std::int64_t tiles = kBlockBytes / 4 / floats_per_tile;
-  const std::int64_t max = HWY_DYNAMIC_DISPATCH(MaxTilesPerProduct)(plan.groups[0].vectors);
-  plan.block_tiles = std::max<std::int64_t>(tiles / max, 1) * max;
+  // As few tiles as keep the product kernel busy: the smaller V and M, the better do they and the
+  // weights stay in the L2 cache. Larger blocks were never faster.
+  plan.block_tiles = HWY_DYNAMIC_DISPATCH(MaxTilesPerProduct)(plan.groups[0].vectors);
   plan.block_tiles = std::min(plan.block_tiles, std::max<std::int64_t>(plan.NumTiles(), 1));
   plan.v_stride = PositionStride(plan.block_tiles * plan.in.blocks * plan.in.lanes);
   plan.m_stride = PositionStride(plan.block_tiles * plan.out.blocks * plan.out.lanes);
   return plan;
 }
 
-int ChooseTile(const ConvParams& p) { return p.out_height > 4 || p.out_width > 4 ? 6 : 4; }
+// Cost of a layer per pair of channels, in multiplications: reading a weight from memory takes as
+// long as about kWeightReads of them.
+constexpr std::int64_t kWeightReads = 20;
+
+double WinogradCost(const ConvParams& p, int m) {
+  const std::int64_t tiles = p.batch * DivideUp(p.out_height, m) * DivideUp(p.out_width, m);
+  return static_cast<double>((m + 2) * (m + 2) * (tiles + kWeightReads));
+}
+
+double DirectCost(const ConvParams& p) {
+  return 9.0 * static_cast<double>(p.batch * p.out_height * p.out_width + kWeightReads);
+}
+
+// The m of the fastest F(m x m, 3x3), or 0 if a direct kernel is faster. Fitted to measurements of
+// 3 to 192 channels at 4x4 to 256x256 pixels on AVX2 and AVX-512.
+int ChooseTile(const ConvParams& p) {
+  constexpr std::int64_t kMinInChannels = 8;  // with less, the transforms take most of the time
+  if (p.in_channels < kMinInChannels || DirectCost(p) < WinogradCost(p, 4)) return 0;
+  // The transforms of F(6x6) are dearer, and its 64 positions of weights have to share the L2 cache
+  // with the tiles.
+  constexpr std::int64_t kMaxWeightBytes = 1 << 20;
+  const std::int64_t weight_bytes = p.in_channels * p.out_channels * 64 * sizeof(float);
+  const bool six =
+      weight_bytes <= kMaxWeightBytes && WinogradCost(p, 6) < 0.92 * WinogradCost(p, 4);
+  return six ? 6 : 4;
+}
+
+bool IsPlain3x3(const ConvParams& p) {
+  const auto zero_or_one = [](std::int64_t pad) { return pad == 0 || pad == 1; };
+  return p.kernel_h == 3 && p.kernel_w == 3 && p.stride_h == 1 && p.stride_w == 1 &&
+         p.dilation_h == 1 && p.dilation_w == 1 && p.groups == 1 && zero_or_one(p.pad_top) &&
+         zero_or_one(p.pad_left) && zero_or_one(p.pad_bottom) && zero_or_one(p.pad_right);
+}
 
 class WinogradConv final : public Kernel {
  public:
-  WinogradConv(const ConvParams& params, const ConvConstants& constants, PackCache& packs)
+  WinogradConv(const ConvParams& params, int m, const ConvConstants& constants, PackCache& packs)
       : params_(params),
-        plan_(MakePlan(params, ChooseTile(params))),
+        plan_(MakePlan(params, m)),
         operands_(PackEpilogue(params.epilogue, constants.bias.get(), constants.slope.get(),
                                params.out_channels, plan_.out.blocks * plan_.out.lanes)) {
     weights_ =
@@ -209,14 +237,9 @@ class WinogradConv final : public Kernel {
 
 std::unique_ptr<Kernel> MakeWinogradConv(const ConvParams& p, const ConvConstants& constants,
                                          PackCache& packs) {
-  const auto zero_or_one = [](std::int64_t pad) { return pad == 0 || pad == 1; };
-  const bool applies = p.kernel_h == 3 && p.kernel_w == 3 && p.stride_h == 1 && p.stride_w == 1 &&
-                       p.dilation_h == 1 && p.dilation_w == 1 && p.groups == 1 &&
-                       zero_or_one(p.pad_top) && zero_or_one(p.pad_left) &&
-                       zero_or_one(p.pad_bottom) && zero_or_one(p.pad_right) &&
-                       constants.weights != nullptr;
-  if (!applies || p.in_channels < 8 || p.out_channels < 8) return nullptr;
-  return std::make_unique<WinogradConv>(p, constants, packs);
+  const int m = IsPlain3x3(p) && constants.weights != nullptr ? ChooseTile(p) : 0;
+  if (m == 0) return nullptr;
+  return std::make_unique<WinogradConv>(p, m, constants, packs);
 }
 
 }  // namespace tessera

@@ -21,7 +21,9 @@
 namespace tessera {
 
 // The transforms evaluate polynomials at 0, at the pairs +p and -p given here, and at infinity.
-// These points give the smallest rounding errors of those we tried.
+// These points give the smallest rounding errors of those we tried: relative to the output's rms,
+// with 64 channels of normally distributed values, 8e-7 for m = 4 and 3.3e-6 for m = 6, where a
+// direct kernel in float32 has 4e-7.
 template <int kM>
 inline constexpr std::array<double, 0> kWinogradPoints{};
 template <>

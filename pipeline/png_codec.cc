@@ -1,5 +1,6 @@
 // PNG by libpng.
 #include <png.h>
+#include <zlib.h>
 
 #include <bit>
 #include <cerrno>
@@ -170,16 +171,15 @@ class PngWriter final : public ImageWriter {
                    static_cast<png_uint_32>(format.height), format.bit_depth,
                    kColourTypes[format.channels - 1], PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_BASE,
                    PNG_FILTER_TYPE_BASE);
-      png_set_compression_level(png_, kCompressionLevel);
+      // Upscaled pictures are smooth and hardly repeat themselves: once they are filtered, looking
+      // for runs only takes a fifth of the time of zlib's default, for files 2 to 5 % larger.
+      png_set_compression_strategy(png_, Z_RLE);
       png_write_info(png_, info_);
       if (format.bit_depth == 16 && std::endian::native == std::endian::little) png_set_swap(png_);
     });
   }
 
   void Destroy() { png_destroy_write_struct(png_ ? &png_ : nullptr, info_ ? &info_ : nullptr); }
-
-  // On upscaled photographs level 3 takes a third of level 6's time for files 2 % larger.
-  static constexpr int kCompressionLevel = 3;
 
   PngErrors errors_;
   png_structp png_ = nullptr;

@@ -36,7 +36,9 @@ AxisCut::AxisCut(std::int64_t length, const ReceptiveField::Axis& field,
     Require(fixed >= grid_ && fixed % scale_den_ == 0, "the model's fixed input of ", fixed,
             " pixels does not go with its steps of ", grid_);
     padded_ = fixed + RoundUpTo(std::max<std::int64_t>(0, length - fixed), grid_);
-    const std::int64_t widest = (fixed - grid_) / 2 / scale_den_ * scale_den_;
+    // A quarter of the input at least is the tile's own, whatever the field.
+    const std::int64_t widest =
+        std::min(fixed * 3 / 8, (fixed - grid_) / 2) / scale_den_ * scale_den_;
     before_ = std::min(before_, widest);
     after_ = std::min(after_, widest);
   }

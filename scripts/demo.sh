@@ -7,7 +7,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 
 case $# in
   0)
-    in=$root/samples/brushes.png
+    in=$root/samples/mountain.png
     out=$root/build/demo.png
     ;;
   2)

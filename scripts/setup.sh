@@ -42,8 +42,8 @@ install_missing() {
 install_missing
 
 # A second run only has to ask the build tool, which configures again by itself when a
-# CMakeLists.txt has changed.
-if [ ! -f build/CMakeCache.txt ] || [ -n "${TESSERA_CMAKE_ARGS:-}" ]; then
+# CMakeLists.txt has changed. (A CMakeCache.txt alone may be what a failed configuration left.)
+if [ ! -f build/build.ninja ] && [ ! -f build/Makefile ] || [ -n "${TESSERA_CMAKE_ARGS:-}" ]; then
   generator=
   if [ ! -f build/CMakeCache.txt ] && command -v ninja >/dev/null; then generator="-G Ninja"; fi
   say "configuring build/"

@@ -15,16 +15,17 @@ constexpr std::size_t RoundUp(std::size_t n, std::size_t multiple) {
   return (n + multiple - 1) / multiple * multiple;
 }
 
+// Uninitialised memory, to be given to std::free. Large blocks lie in huge pages where the system
+// has them: kernels that jump from row to row and plane to plane touch hundreds of pages at a time.
+// Throws std::bad_alloc.
+std::byte* AllocateAligned(std::size_t bytes);
+
 // An owned, uninitialised block of bytes aligned to kAlignment. Throws std::bad_alloc.
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;
   explicit AlignedBuffer(std::size_t bytes) : size_(bytes) {
-    if (bytes == 0) return;
-    const std::size_t rounded = RoundUp(bytes, kAlignment);
-    if (rounded < bytes) throw std::bad_alloc();
-    data_ = static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded));
-    if (data_ == nullptr) throw std::bad_alloc();
+    if (bytes != 0) data_ = AllocateAligned(bytes);
   }
   AlignedBuffer(AlignedBuffer&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}

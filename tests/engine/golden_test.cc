@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "engine/session.h"
+#include "models/networks.h"
 #include "ops/error.h"
 #include "tests/shared_files.h"
 
@@ -28,7 +29,6 @@ Tensor ReadFloats(const fs::path& path, const Shape& shape) {
   return t;
 }
 
-using google::protobuf::ListValue;
 using google::protobuf::Value;
 
 const Value& Field(const Value& object, const std::string& key) {
@@ -44,20 +44,25 @@ Shape ReadShape(const Value& list) {
 }
 
 struct GoldenCase {
-  fs::path model;
+  fs::path model;  // file
   std::vector<std::pair<std::string, Tensor>> inputs;
   std::vector<std::pair<std::string, Tensor>> outputs;
 };
 
+Value ReadJson(const fs::path& path) {
+  std::ifstream in(path);
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  Value value;
+  Require(google::protobuf::util::JsonStringToMessage(text, &value).ok(), path.string(),
+          ": cannot be read");
+  return value;
+}
+
 std::vector<GoldenCase> ReadManifest(const fs::path& manifest, const fs::path& root,
                                      const std::vector<std::string>& models) {
-  std::ifstream in(manifest);
-  const std::string text(std::istreambuf_iterator<char>(in), {});
-  ListValue root_list;
-  Require(google::protobuf::util::JsonStringToMessage(text, &root_list).ok(), manifest.string(),
-          ": cannot be read");
+  const Value json = ReadJson(manifest);
   std::vector<GoldenCase> cases;
-  for (const Value& entry : root_list.values()) {
+  for (const Value& entry : json.list_value().values()) {
     const std::string& model = Field(entry, "model").string_value();
     if (std::find(models.begin(), models.end(), model) == models.end()) continue;
     GoldenCase c{root / model, {}, {}};
@@ -83,24 +88,26 @@ double MaxDifference(const std::vector<float>& a, const std::vector<float>& b) {
   return worst;
 }
 
-void Check(const GoldenCase& c, const fs::path& model, double tolerance,
-           const SessionOptions& options) {
-  const auto session = Session::Load(model, options);
+void Check(Session& session, const GoldenCase& c, double tolerance, const std::string& what) {
   std::vector<NamedView> inputs;
   for (const auto& [name, tensor] : c.inputs) inputs.push_back({name, tensor.view()});
   std::vector<Tensor> outputs;
-  session->Run(inputs, outputs);
+  session.Run(inputs, outputs);
   ASSERT_EQ(outputs.size(), c.outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    ASSERT_EQ(session->outputs()[i].name, c.outputs[i].first);
+    ASSERT_EQ(session.outputs()[i].name, c.outputs[i].first);
     ASSERT_EQ(outputs[i].shape(), c.outputs[i].second.shape());
     const double difference =
         MaxDifference(ToFloats(outputs[i].view()), ToFloats(c.outputs[i].second.view()));
-    EXPECT_LE(difference, tolerance) << model << " on " << c.inputs[0].second.shape();
-    testing::Test::RecordProperty("max_difference", std::to_string(difference));
-    std::printf("  %s %s: max difference %.2e\n", model.filename().c_str(),
+    EXPECT_LE(difference, tolerance) << what;
+    std::printf("  %s %s: max difference %.2e\n", what.c_str(),
                 ToString(c.inputs[0].second.shape()).c_str(), difference);
   }
+}
+
+void Check(const GoldenCase& c, const fs::path& model, double tolerance,
+           const SessionOptions& options) {
+  Check(*Session::Load(model, options), c, tolerance, model.filename().string());
 }
 
 class SharedGolden : public testing::TestWithParam<std::string> {};
@@ -144,6 +151,78 @@ TEST(SharedGolden, HoldsWithoutEachPass) {
   }
   Check(cases[0], cases[0].model, 1e-4, {.reference = true});
 }
+
+// The inputs of tests/golden/manifest.json, by the formula in its README.
+Tensor HashTensor(const std::string& dtype, const Shape& shape) {
+  const auto hash = [](std::uint32_t i) {
+    std::uint32_t h = i + 1;
+    for (int round = 0; round < 2; ++round) h = (h ^ (h >> 16)) * 0x45d9f3bu;
+    return h ^ (h >> 16);
+  };
+  const auto n = static_cast<std::uint32_t>(shape.NumElements());
+  if (dtype == "float32") {
+    Tensor t(DType::kFloat32, shape);
+    for (std::uint32_t i = 0; i < n; ++i) {
+      t.data<float>()[i] = static_cast<float>(hash(i) >> 8) * 0x1p-24f;
+    }
+    return t;
+  }
+  Require(dtype == "int16", "unknown dtype ", dtype);
+  Tensor t(DType::kInt16, shape);
+  for (std::uint32_t i = 0; i < n; ++i) {
+    const std::uint32_t h = hash(i);
+    t.data<std::int16_t>()[i] =
+        static_cast<std::int16_t>(static_cast<int>(h & 7) - static_cast<int>((h >> 8) & 7));
+  }
+  return t;
+}
+
+class BuiltGolden : public testing::Test {
+ protected:
+  static std::shared_ptr<Session> Load(const Value& entry, const SessionOptions& options) {
+    const auto& fields = entry.struct_value().fields();
+    if (fields.contains("model")) {
+      return Session::Load(fs::path(TESSERA_SOURCE_DIR) / fields.at("model").string_value(),
+                           options);
+    }
+    SeededWeights weights(static_cast<std::uint64_t>(fields.at("seed").number_value()));
+    const bool half =
+        fields.contains("storage") && fields.at("storage").string_value() == "float16";
+    const std::string& name = fields.at("network").string_value();
+    const std::string bytes = BuildNetwork(*FindNetwork(name), weights,
+                                           half ? WeightStorage::kFloat16 : WeightStorage::kFloat32)
+                                  .SerializeAsString();
+    return Session::LoadFromMemory(std::as_bytes(std::span(bytes)), name, options);
+  }
+
+  static void CheckAll(const SessionOptions& options) {
+    const fs::path root = fs::path(TESSERA_SOURCE_DIR) / "tests/golden";
+    const Value manifest = ReadJson(root / "manifest.json");
+    int cases = 0;
+    for (const Value& entry : Field(manifest, "cases").list_value().values()) {
+      GoldenCase c;
+      for (const Value& t : Field(entry, "inputs").list_value().values()) {
+        c.inputs.emplace_back(
+            Field(t, "name").string_value(),
+            HashTensor(Field(t, "dtype").string_value(), ReadShape(Field(t, "shape"))));
+      }
+      for (const Value& t : Field(entry, "outputs").list_value().values()) {
+        c.outputs.emplace_back(
+            Field(t, "name").string_value(),
+            ReadFloats(root / Field(t, "file").string_value(), ReadShape(Field(t, "shape"))));
+      }
+      const auto& fields = entry.struct_value().fields();
+      const std::string what =
+          fields.at(fields.contains("model") ? "model" : "network").string_value();
+      Check(*Load(entry, options), c, 1e-4, what);
+      ++cases;
+    }
+    EXPECT_GE(cases, 8);
+  }
+};
+
+TEST_F(BuiltGolden, MatchesOnnxRuntime) { CheckAll({}); }
+TEST_F(BuiltGolden, ReferenceKernelsMatchOnnxRuntime) { CheckAll({.reference = true}); }
 
 }  // namespace
 }  // namespace tessera

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "engine/infer.h"
 #include "engine/onnx_import.h"
 #include "tests/engine/test_model.h"
@@ -156,6 +158,47 @@ TEST(FuseGate, SpansGate) {
   m.proto.mutable_graph()->mutable_initializer(1)->set_float_data(0, 0.25f);
   EXPECT_EQ(Rewrites(m, "fuse-gate"), 0);
   ExpectSameWithoutPass(m, "fuse-gate");
+}
+
+// Steps of one run, by operator.
+int CountSteps(const TestModel& m, const std::string& type, const SessionOptions& options = {}) {
+  const Tensor x = Tensor::FromVector<float>({1, 3, 8, 8}, std::vector<float>(192, 0.5f));
+  std::vector<Tensor> outputs;
+  RunProfile profile;
+  m.Load(options)->Run(std::vector<NamedView>{{"x", x.view()}}, outputs, nullptr, &profile);
+  return static_cast<int>(std::count_if(profile.steps.begin(), profile.steps.end(),
+                                        [&](const auto& step) { return step.type == type; }));
+}
+
+TEST(ConcatInPlace, DenseBlocksAndNestedConcatsAreNotCopied) {
+  const Ints pads{1, 1, 1, 1};
+  const std::vector<TestModel::Attribute> axis{{"axis", std::int64_t{1}}};
+  TestModel m;
+  m.Input("x", {1, 3, -1, -1}).Noise("w0", {32, 3, 3, 3}, 0.3f).Noise("wa", {16, 32, 3, 3}, 0.1f);
+  m.Noise("wb", {16, 48, 3, 3}, 0.1f).Noise("wc", {16, 64, 3, 3}, 0.1f).Noise("wd", {5, 80, 1, 1});
+  m.Node("Conv", {"x", "w0"}, {"r"}, {{"pads", pads}});
+  m.Node("Conv", {"r", "wa"}, {"a"}, {{"pads", pads}});
+  m.Node("Concat", {"r", "a"}, {"ra"}, axis);
+  m.Node("Conv", {"ra", "wb"}, {"b"}, {{"pads", pads}});
+  m.Node("Concat", {"r", "a", "b"}, {"rab"}, axis);
+  m.Node("Conv", {"rab", "wc"}, {"c"}, {{"pads", pads}});
+  m.Node("Concat", {"rab", "c"}, {"rabc"}, axis);  // nested
+  m.Node("Conv", {"rabc", "wd"}, {"y"}).Output("y");
+  EXPECT_EQ(CountSteps(m, "Concat"), 0);
+  EXPECT_EQ(CountSteps(m, "Concat", {.disabled_passes = {"concat-in-place"}}), 3);
+  ExpectSameWithoutPass(m, "concat-in-place");
+}
+
+TEST(ConcatInPlace, CopiesWhatCannotLieInTwoPlaces) {
+  const std::vector<TestModel::Attribute> axis{{"axis", std::int64_t{1}}};
+  TestModel m;
+  m.Input("x", {1, 3, -1, -1}).Noise("w", {16, 3, 1, 1});
+  m.Node("Conv", {"x", "w"}, {"a"}).Node("Relu", {"a"}, {"b"}).Node("Neg", {"a"}, {"c"});
+  m.Node("Concat", {"a", "b"}, {"ab"}, axis).Node("Concat", {"c", "a"}, {"ca"}, axis);
+  m.Node("Concat", {"c", "c"}, {"cc"}, axis);
+  m.Output("ab").Output("ca").Output("cc");
+  EXPECT_GE(CountSteps(m, "Concat"), 2);
+  ExpectSameWithoutPass(m, "concat-in-place");
 }
 
 TEST(RemoveIdentity, LeavesThoseBetweenInputAndOutput) {

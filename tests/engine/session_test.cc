@@ -238,14 +238,15 @@ TEST(Session, InputsAreNeverOverwritten) {
 TEST(Session, AShortcutThatIsAlsoTheInputIsNotOverwritten) {
   for (const std::int64_t kernel : {3, 5}) {
     TestModel model;
-    model.Input("x", {1, 16, -1, -1})
-        .Noise("w", {16, 16, kernel, kernel})
-        .Node("Relu", {"x"}, {"r"})
+    model.Input("x", {1, 3, -1, -1})
+        .Noise("v", {32, 3, 3, 3})
+        .Noise("w", {32, 32, kernel, kernel}, 0.1f)
+        .Node("Conv", {"x", "v"}, {"r"}, {{"pads", Ints(4, 1)}})
         .Node("Conv", {"r", "w"}, {"c"}, {{"pads", Ints(4, kernel / 2)}})
         .Node("Add", {"c", "r"}, {"s"})
         .Node("Relu", {"s"}, {"y"})
         .Output("y");
-    const Tensor x = Noise({1, 16, 40, 50}, 9);
+    const Tensor x = Noise({1, 3, 40, 50}, 9);
     const std::vector<float> got = RunOne(*model.Load(), x);
     EXPECT_THAT(got, testing::Pointwise(testing::FloatNear(1e-3f),
                                         RunOne(*model.Load({.reference = true}), x)));
@@ -281,6 +282,20 @@ TEST(Session, CastToFloat16Rounds) {
   m.Node("Cast", {"h"}, {"y"}, {{"to", std::int64_t{1}}}).Output("y");
   const Tensor x = Tensor::FromVector<float>({2}, {1.0f + 0x1p-12f, 3.0f});
   EXPECT_THAT(RunOne(*m.Load(), x), testing::ElementsAre(1.0f, 3.0f));
+}
+
+TEST(Session, DenormalsAreZero) {
+  TestModel m;
+  m.Input("x", {1, 16, -1, -1}).Floats("half", {}, {0.5f}).Noise("w", {16, 16, 3, 3});
+  m.Node("Mul", {"x", "half"}, {"h"});
+  m.Node("Conv", {"h", "w"}, {"y"}, {{"pads", Ints{1, 1, 1, 1}}}).Output("y");
+  const Tensor x(DType::kFloat32, {1, 16, 40, 40});
+  std::fill(x.values<float>().begin(), x.values<float>().end(), 1e-39f);
+  ThreadTeam team(2);
+  for (const float v : RunOne(*m.Load(), x, &team)) ASSERT_EQ(v, 0.0f);
+  // And only while a network runs.
+  volatile float denormal = 1e-39f;
+  EXPECT_NE(denormal * 0.5f, 0.0f);
 }
 
 TEST(Session, ErrorsNameWhatIsWrong) {
