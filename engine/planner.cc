@@ -208,12 +208,17 @@ class Planner {
     return StorageBytes(info.dtype, info.shape, info.layout);
   }
 
+  bool FillsStorage(TensorId t) const {
+    const PlanTensor& tensor = tensors_[static_cast<std::size_t>(t)];
+    return tensor.offset == 0 &&
+           storages_[static_cast<std::size_t>(tensor.storage)].bytes == Bytes(t);
+  }
+
   // Whether a tensor has a storage of ours to itself, so that it can be moved into another one.
   bool OwnsStorage(TensorId t) const {
-    const PlanTensor& tensor = tensors_[static_cast<std::size_t>(t)];
-    const Storage& storage = storages_[static_cast<std::size_t>(tensor.storage)];
-    return storage.kind == BufferRef::Kind::kArena && tensor.offset == 0 &&
-           storage.bytes == Bytes(t);
+    const int storage = tensors_[static_cast<std::size_t>(t)].storage;
+    return FillsStorage(t) &&
+           storages_[static_cast<std::size_t>(storage)].kind == BufferRef::Kind::kArena;
   }
 
   // Concatenating channels of one blocked image only puts planes one after the other: lets the
@@ -225,14 +230,7 @@ class Planner {
       if (draft.step.type != "Concat") continue;
       const TensorId out = draft.outputs[0];
       if (Info(out).layout != Layout::kBlocked || Info(out).shape[0] != 1) continue;
-      if (!AreAdjacent(draft.inputs) && !MoveInto(out, draft.inputs)) continue;
-      if (tensors_[static_cast<std::size_t>(draft.inputs[0])].storage !=
-          tensors_[static_cast<std::size_t>(out)].storage) {
-        PlanTensor& tensor = tensors_[static_cast<std::size_t>(out)];
-        const PlanTensor& head = tensors_[static_cast<std::size_t>(draft.inputs[0])];
-        tensor.storage = head.storage;
-        tensor.offset = head.offset;
-      }
+      if (!MoveInto(out, draft.inputs) && !AdoptAdjacent(out, draft.inputs)) continue;
       steps_.erase(steps_.begin() + static_cast<std::ptrdiff_t>(s));
     }
   }
@@ -268,6 +266,17 @@ class Planner {
     return true;
   }
 
+  // Lets the output of a Concat lie where its inputs do, one after the other already. Not if it
+  // has a place in another Concat's output: it is wanted there.
+  bool AdoptAdjacent(TensorId out, const std::vector<TensorId>& inputs) {
+    if (!OwnsStorage(out) || !AreAdjacent(inputs)) return false;
+    PlanTensor& tensor = tensors_[static_cast<std::size_t>(out)];
+    const PlanTensor& head = tensors_[static_cast<std::size_t>(inputs[0])];
+    tensor.storage = head.storage;
+    tensor.offset = head.offset;
+    return true;
+  }
+
   void FindLifetimes() {
     for (std::size_t s = 0; s < steps_.size(); ++s) {
       const int step = static_cast<int>(s);
@@ -294,7 +303,8 @@ class Planner {
     return true;
   }
 
-  // Lets a step's first output lie where an input lay that nobody reads afterwards.
+  // Lets a step's first output lie where an input lay that nobody reads afterwards. Both have to
+  // fill their storages: around a part of a Concat's output others may be written by then.
   void ShareInPlace() {
     for (std::size_t s = 0; s < steps_.size(); ++s) {
       DraftStep& draft = steps_[s];
@@ -312,8 +322,8 @@ class Planner {
         const Storage old = storages_[static_cast<std::size_t>(from)];
         Storage& merged = storages_[static_cast<std::size_t>(to)];
         if (from == to || old.kind != BufferRef::Kind::kArena || old.last != static_cast<int>(s) ||
-            old.bytes != merged.bytes || Info(in).layout != Info(out).layout ||
-            !OnlyOverwritableInputsLieIn(from, draft)) {
+            !FillsStorage(in) || !FillsStorage(out) || old.bytes != merged.bytes ||
+            Info(in).layout != Info(out).layout || !OnlyOverwritableInputsLieIn(from, draft)) {
           continue;
         }
         merged.first = old.first;

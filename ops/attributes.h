@@ -15,11 +15,13 @@ namespace tessera {
 
 class Attributes {
  public:
-  using Value = std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>,
-                             std::vector<float>, std::vector<std::string>,
-                             std::shared_ptr<const Tensor>>;
+  using Value =
+      std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>, std::vector<float>,
+                   std::vector<std::string>, std::shared_ptr<const Tensor>>;
 
-  void Set(std::string name, Value value) { values_.insert_or_assign(std::move(name), std::move(value)); }
+  void Set(std::string name, Value value) {
+    values_.insert_or_assign(std::move(name), std::move(value));
+  }
   void Erase(std::string_view name);
   bool Has(std::string_view name) const { return values_.find(name) != values_.end(); }
 

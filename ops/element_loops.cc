@@ -25,15 +25,16 @@ ElementLoops::ElementLoops(std::span<const std::int64_t> dims, std::span<const S
     ++rank;
   }
   if (rows_ == 0) return;
-  if (rank == 0) {  // a single element
+  // Rows of a single element where no dimension is left in which the output is contiguous.
+  const std::size_t first = rank > 0 && merged_strides[0][0] == 1 ? 1 : 0;
+  if (first == 1) {
+    row_length_ = merged[0];
+    for (std::size_t k = 0; k < strides.size(); ++k) row_strides_[k] = merged_strides[k][0];
+  } else {
     row_strides_.fill(1);
-    return;
   }
-  row_length_ = merged[0];
-  for (std::size_t k = 0; k < strides.size(); ++k) row_strides_[k] = merged_strides[k][0];
-  outer_rank_ = static_cast<int>(rank) - 1;
-  for (std::size_t d = 1; d < rank; ++d) {
-    const std::size_t to = rank - 1 - d;
+  for (std::size_t d = rank; d-- > first; ++outer_rank_) {
+    const auto to = static_cast<std::size_t>(outer_rank_);
     outer_dims_[to] = merged[d];
     rows_ *= merged[d];
     for (std::size_t k = 0; k < strides.size(); ++k) outer_strides_[k][to] = merged_strides[k][d];

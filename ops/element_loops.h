@@ -19,7 +19,7 @@ class ElementLoops {
   using Offsets = std::array<std::int64_t, kMaxOperands>;
 
   // A nest over `dims`, outermost first. strides[k] are those of operand k in elements, one for
-  // each dimension; in the innermost dimension of more than one element they are 0 or 1.
+  // each dimension; wherever the output's stride is 1, those of the others are 0 or 1.
   // Neighbouring dimensions are merged where all operands allow.
   ElementLoops(std::span<const std::int64_t> dims, std::span<const Strides> strides);
 

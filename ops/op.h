@@ -56,8 +56,8 @@ struct PrepareContext {
   const OpNode& node;
   std::span<const TensorInfo> inputs;  // with the layouts that were chosen
   std::span<const TensorInfo> outputs;
-  PackCache& packs;      // weights in kernel order, shared by all plans of a session
-  bool reference;        // true: the plain kernel, for comparison; then all layouts are row-major
+  PackCache& packs;  // weights in kernel order, shared by all plans of a session
+  bool reference;    // true: the plain kernel, for comparison; then all layouts are row-major
 
   bool HasInput(std::size_t i) const { return i < inputs.size() && inputs[i].present; }
 };

@@ -16,8 +16,8 @@ template <typename R, typename... Args>
 class FunctionRef<R(Args...)> {
  public:
   template <typename F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
-  FunctionRef(F&& f)  // NOLINT: implicit on purpose
+  requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
+      FunctionRef(F&& f)  // NOLINT: implicit on purpose
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(f)))),
         call_([](void* object, Args... args) -> R {
           return (*static_cast<std::remove_reference_t<F>*>(object))(std::forward<Args>(args)...);
@@ -38,8 +38,7 @@ class Parallel {
   // Calls body(i, thread) once for each i in [0, count), from up to num_threads() threads at a
   // time; two calls that run at the same time have different `thread` in [0, num_threads()).
   // Returns when all are done. An exception of a body is rethrown here.
-  virtual void For(std::int64_t count,
-                   FunctionRef<void(std::int64_t i, int thread)> body) = 0;
+  virtual void For(std::int64_t count, FunctionRef<void(std::int64_t i, int thread)> body) = 0;
 };
 
 // Runs everything on the calling thread.

@@ -33,37 +33,62 @@ std::size_t SizeOf(DType type) {
 
 const char* Name(DType type) {
   switch (type) {
-    case DType::kFloat32: return "float32";
-    case DType::kFloat16: return "float16";
-    case DType::kFloat64: return "float64";
-    case DType::kInt8: return "int8";
-    case DType::kInt16: return "int16";
-    case DType::kInt32: return "int32";
-    case DType::kInt64: return "int64";
-    case DType::kUint8: return "uint8";
-    case DType::kUint16: return "uint16";
-    case DType::kUint32: return "uint32";
-    case DType::kUint64: return "uint64";
-    case DType::kBool: return "bool";
+    case DType::kFloat32:
+      return "float32";
+    case DType::kFloat16:
+      return "float16";
+    case DType::kFloat64:
+      return "float64";
+    case DType::kInt8:
+      return "int8";
+    case DType::kInt16:
+      return "int16";
+    case DType::kInt32:
+      return "int32";
+    case DType::kInt64:
+      return "int64";
+    case DType::kUint8:
+      return "uint8";
+    case DType::kUint16:
+      return "uint16";
+    case DType::kUint32:
+      return "uint32";
+    case DType::kUint64:
+      return "uint64";
+    case DType::kBool:
+      return "bool";
   }
   return "?";
 }
 
 std::optional<DType> DTypeFromOnnx(std::int64_t type) {
   switch (type) {
-    case 1: return DType::kFloat32;
-    case 2: return DType::kUint8;
-    case 3: return DType::kInt8;
-    case 4: return DType::kUint16;
-    case 5: return DType::kInt16;
-    case 6: return DType::kInt32;
-    case 7: return DType::kInt64;
-    case 9: return DType::kBool;
-    case 10: return DType::kFloat16;
-    case 11: return DType::kFloat64;
-    case 12: return DType::kUint32;
-    case 13: return DType::kUint64;
-    default: return std::nullopt;
+    case 1:
+      return DType::kFloat32;
+    case 2:
+      return DType::kUint8;
+    case 3:
+      return DType::kInt8;
+    case 4:
+      return DType::kUint16;
+    case 5:
+      return DType::kInt16;
+    case 6:
+      return DType::kInt32;
+    case 7:
+      return DType::kInt64;
+    case 9:
+      return DType::kBool;
+    case 10:
+      return DType::kFloat16;
+    case 11:
+      return DType::kFloat64;
+    case 12:
+      return DType::kUint32;
+    case 13:
+      return DType::kUint64;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -83,7 +108,7 @@ std::uint16_t FloatToHalf(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = (bits >> 16) & 0x8000u;
   const std::uint32_t magnitude = bits & 0x7FFFFFFFu;
-  if (magnitude > 0x7F800000u) return static_cast<std::uint16_t>(sign | 0x7E00u);  // NaN
+  if (magnitude > 0x7F800000u) return static_cast<std::uint16_t>(sign | 0x7E00u);   // NaN
   if (magnitude >= 0x47800000u) return static_cast<std::uint16_t>(sign | 0x7C00u);  // >= 65536
   if (magnitude < 0x38800000u) {
     // Subnormal half: adding 0.5 puts the unit of 2^-24 at the last bit of a float, and the
@@ -182,8 +207,8 @@ BlockedLayout::BlockedLayout(const Shape& nchw)
 }
 
 std::size_t StorageBytes(DType type, const Shape& shape, Layout layout) {
-  const auto elements = layout == Layout::kBlocked ? BlockedLayout(shape).NumFloats()
-                                                   : shape.NumElements();
+  const auto elements =
+      layout == Layout::kBlocked ? BlockedLayout(shape).NumFloats() : shape.NumElements();
   return static_cast<std::size_t>(elements) * SizeOf(type);
 }
 
@@ -213,15 +238,32 @@ void Append(const TensorView& t, std::vector<Out>& out) {
 std::vector<std::int64_t> ToInt64s(const TensorView& t) {
   std::vector<std::int64_t> out;
   switch (t.dtype) {
-    case DType::kInt64: Append<std::int64_t>(t, out); break;
-    case DType::kInt32: Append<std::int32_t>(t, out); break;
-    case DType::kInt16: Append<std::int16_t>(t, out); break;
-    case DType::kInt8: Append<std::int8_t>(t, out); break;
-    case DType::kUint8: Append<std::uint8_t>(t, out); break;
-    case DType::kUint16: Append<std::uint16_t>(t, out); break;
-    case DType::kUint32: Append<std::uint32_t>(t, out); break;
-    case DType::kBool: Append<std::uint8_t>(t, out); break;
-    default: throw Error(StrCat("wanted an integer tensor, got ", t.dtype));
+    case DType::kInt64:
+      Append<std::int64_t>(t, out);
+      break;
+    case DType::kInt32:
+      Append<std::int32_t>(t, out);
+      break;
+    case DType::kInt16:
+      Append<std::int16_t>(t, out);
+      break;
+    case DType::kInt8:
+      Append<std::int8_t>(t, out);
+      break;
+    case DType::kUint8:
+      Append<std::uint8_t>(t, out);
+      break;
+    case DType::kUint16:
+      Append<std::uint16_t>(t, out);
+      break;
+    case DType::kUint32:
+      Append<std::uint32_t>(t, out);
+      break;
+    case DType::kBool:
+      Append<std::uint8_t>(t, out);
+      break;
+    default:
+      throw Error(StrCat("wanted an integer tensor, got ", t.dtype));
   }
   return out;
 }
@@ -229,15 +271,20 @@ std::vector<std::int64_t> ToInt64s(const TensorView& t) {
 std::vector<float> ToFloats(const TensorView& t) {
   std::vector<float> out;
   switch (t.dtype) {
-    case DType::kFloat32: Append<float>(t, out); break;
-    case DType::kFloat64: Append<double>(t, out); break;
+    case DType::kFloat32:
+      Append<float>(t, out);
+      break;
+    case DType::kFloat64:
+      Append<double>(t, out);
+      break;
     case DType::kFloat16: {
       const auto* p = t.data<std::uint16_t>();
       const std::int64_t n = t.size();
       for (std::int64_t i = 0; i < n; ++i) out.push_back(HalfToFloat(p[i]));
       break;
     }
-    default: throw Error(StrCat("wanted a float tensor, got ", t.dtype));
+    default:
+      throw Error(StrCat("wanted a float tensor, got ", t.dtype));
   }
   return out;
 }

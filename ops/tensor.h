@@ -40,17 +40,50 @@ std::optional<DType> DTypeFromOnnx(std::int64_t type);
 // DType of a C++ element type.
 template <typename T>
 constexpr DType DTypeOf();
-template <> constexpr DType DTypeOf<float>() { return DType::kFloat32; }
-template <> constexpr DType DTypeOf<double>() { return DType::kFloat64; }
-template <> constexpr DType DTypeOf<std::int8_t>() { return DType::kInt8; }
-template <> constexpr DType DTypeOf<std::int16_t>() { return DType::kInt16; }
-template <> constexpr DType DTypeOf<std::int32_t>() { return DType::kInt32; }
-template <> constexpr DType DTypeOf<std::int64_t>() { return DType::kInt64; }
-template <> constexpr DType DTypeOf<std::uint8_t>() { return DType::kUint8; }
-template <> constexpr DType DTypeOf<std::uint16_t>() { return DType::kUint16; }
-template <> constexpr DType DTypeOf<std::uint32_t>() { return DType::kUint32; }
-template <> constexpr DType DTypeOf<std::uint64_t>() { return DType::kUint64; }
-template <> constexpr DType DTypeOf<bool>() { return DType::kBool; }
+template <>
+constexpr DType DTypeOf<float>() {
+  return DType::kFloat32;
+}
+template <>
+constexpr DType DTypeOf<double>() {
+  return DType::kFloat64;
+}
+template <>
+constexpr DType DTypeOf<std::int8_t>() {
+  return DType::kInt8;
+}
+template <>
+constexpr DType DTypeOf<std::int16_t>() {
+  return DType::kInt16;
+}
+template <>
+constexpr DType DTypeOf<std::int32_t>() {
+  return DType::kInt32;
+}
+template <>
+constexpr DType DTypeOf<std::int64_t>() {
+  return DType::kInt64;
+}
+template <>
+constexpr DType DTypeOf<std::uint8_t>() {
+  return DType::kUint8;
+}
+template <>
+constexpr DType DTypeOf<std::uint16_t>() {
+  return DType::kUint16;
+}
+template <>
+constexpr DType DTypeOf<std::uint32_t>() {
+  return DType::kUint32;
+}
+template <>
+constexpr DType DTypeOf<std::uint64_t>() {
+  return DType::kUint64;
+}
+template <>
+constexpr DType DTypeOf<bool>() {
+  return DType::kBool;
+}
 
 // IEEE 754 binary16 bits to and from float (round to nearest even).
 float HalfToFloat(std::uint16_t half);
@@ -62,8 +95,7 @@ class Shape {
   static constexpr int kMaxRank = 8;
 
   Shape() = default;
-  Shape(std::initializer_list<std::int64_t> dims)
-      : Shape(std::span(dims.begin(), dims.size())) {}
+  Shape(std::initializer_list<std::int64_t> dims) : Shape(std::span(dims.begin(), dims.size())) {}
   // Throws Error for more than kMaxRank or negative dimensions.
   explicit Shape(std::span<const std::int64_t> dims);
 

@@ -112,7 +112,7 @@ class Sampler:
             n = patch + grid
             mean = (total[y + n, x + n] - total[y, x + n] - total[y + n, x] + total[y, x]) / n ** 2
             places.append(np.stack([np.full_like(y, index), y, x], -1).reshape(-1, 3))
-            weights.append(np.clip(mean, 0.3, 12.0).reshape(-1))
+            weights.append(np.clip(mean, 0.5, 12.0).reshape(-1) ** 0.5)
         self.places = np.concatenate(places)
         self.cumulative = np.cumsum(np.concatenate(weights), dtype=np.float64)
 

@@ -45,12 +45,17 @@ class Network(nn.Module):
         return tensors
 
 
-def run_plain(tensors, image, scale):
-    """The network from its tensors; image N x 3 x H x W in [0, 1]."""
+def run_body(tensors, image):
+    """The features that the last convolution reads; image N x 3 x H x W in [0, 1]."""
     x = image
     for i in range(0, len(tensors) - 2, 3):
         kernel, bias, slope = tensors[i:i + 3]
         x = functional.prelu(functional.conv2d(x, kernel, bias, padding=1), slope)
-    x = functional.conv2d(x, tensors[-2], tensors[-1], padding=1)
+    return x
+
+
+def run_plain(tensors, image, scale):
+    """The network from its tensors."""
+    x = functional.conv2d(run_body(tensors, image), tensors[-2], tensors[-1], padding=1)
     return functional.pixel_shuffle(x, scale) + functional.interpolate(
         image, scale_factor=scale, mode="nearest")

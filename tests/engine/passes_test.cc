@@ -201,6 +201,36 @@ TEST(ConcatInPlace, CopiesWhatCannotLieInTwoPlaces) {
   ExpectSameWithoutPass(m, "concat-in-place");
 }
 
+// 'ab' is wanted at the head of 'abc', and 'a' and 'b' at the head of 'abd'.
+TEST(ConcatInPlace, AConcatIsNotMovedOutOfAnother) {
+  const std::vector<TestModel::Attribute> axis{{"axis", std::int64_t{1}}};
+  TestModel m;
+  m.Input("x", {1, 3, -1, -1});
+  for (const std::string name : {"a", "b", "c", "d"}) {
+    m.Noise("w" + name, {16, 3, 1, 1}).Node("Conv", {"x", "w" + name}, {name});
+  }
+  m.Node("Concat", {"a", "b"}, {"ab"}, axis).Node("Concat", {"ab", "c"}, {"abc"}, axis);
+  m.Node("Concat", {"a", "b", "d"}, {"abd"}, axis).Node("Add", {"abc", "abd"}, {"y"}).Output("y");
+  ExpectSameWithoutPass(m, "concat-in-place");
+}
+
+// The last reader of 'a' must not write where 'a' lay: 'd' is there already, in the output of the
+// second Concat.
+TEST(ConcatInPlace, PartsOfConcatsAreNotComputedInPlaceOfEachOther) {
+  const std::vector<TestModel::Attribute> axis{{"axis", std::int64_t{1}}};
+  TestModel m;
+  m.Input("x", {1, 3, -1, -1}).Noise("w1", {16, 32, 1, 1}).Noise("w2", {16, 32, 1, 1});
+  for (const std::string name : {"a", "b", "d"}) {
+    m.Noise("w" + name, {16, 3, 1, 1}).Node("Conv", {"x", "w" + name}, {name});
+    if (name == "b") {
+      m.Node("Concat", {"a", "b"}, {"ab"}, axis).Node("Conv", {"ab", "w1"}, {"first"});
+    }
+  }
+  m.Node("Tanh", {"a"}, {"t"}).Node("Concat", {"d", "t"}, {"dt"}, axis);
+  m.Node("Conv", {"dt", "w2"}, {"second"}).Node("Sub", {"first", "second"}, {"y"}).Output("y");
+  ExpectSameWithoutPass(m, "concat-in-place");
+}
+
 TEST(RemoveIdentity, LeavesThoseBetweenInputAndOutput) {
   TestModel m;
   m.Input("x", {1, 3, -1, -1}).Node("Identity", {"x"}, {"a"}).Node("Relu", {"a"}, {"b"});

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <random>
@@ -266,6 +267,50 @@ TEST_P(ConvKernelTest, TilesMeetWithoutASeam) {
   }
 }
 
+// A convolution that does nothing leaves the epilogue alone with the values that break shortcuts.
+TEST_P(ConvKernelTest, EpiloguesTreatSpecialValuesAsTheReferenceDoes) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const std::vector<float> values = {
+      std::nanf(""), inf, -inf, 0, -0.f, 1e30f, -1e30f, 1e-40f, -1e-40f, 88,
+      -88,           104, -104, 3, -3,   1,     -1,     0.2f,   0.7f};
+  const auto width = static_cast<std::int64_t>(values.size());
+  for (int activation = 0; activation <= 8; ++activation) {
+    for (const Combine combine : {Combine::kNone, Combine::kAdd, Combine::kGate}) {
+      const ConvCase c{.x = {1, 1, 1, width},
+                       .w = {1, 1, 1, 1},
+                       .bias = false,
+                       .epilogue = {.activation = static_cast<Activation>(activation),
+                                    .alpha = 0.2f,
+                                    .beta = 0.7f,
+                                    .combine = combine}};
+      Operands o = MakeOperands(c, random_);
+      o.x = Tensor::FromVector(c.x, values);
+      o.w = std::make_shared<Tensor>(Tensor::FromVector<float>(c.w, {1}));
+      RunKernel(*MakeReferenceConv(Params(c)), Views(o, o.x.view(), o.addend.view()), o.wanted, 1);
+      PackCache packs;
+      const auto check = [&](const Kernel& kernel, Layout layout) {
+        Tensor out(DType::kFloat32, o.out, layout);
+        const Tensor x = ToLayout(o.x, layout);
+        const Tensor addend = o.addend.view().present() ? ToLayout(o.addend, layout) : Tensor();
+        RunKernel(kernel, Views(o, x.view(), addend.view()), out, 1);
+        const Tensor got = ToLayout(out, Layout::kRowMajor);
+        for (std::int64_t i = 0; i < width; ++i) {
+          const float a = got.data<float>()[i], b = o.wanted.data<float>()[i];
+          if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+          ASSERT_NEAR(a, b, 1e-6 * std::max(1.f, std::abs(b)))
+              << kernel.name() << " of " << values[static_cast<std::size_t>(i)] << ", "
+              << Describe(c);
+        }
+      };
+      for (Layout layout : kLayouts) {
+        check(*MakeDirectConv(Params(c), Constants(o), layout, layout, packs), layout);
+      }
+      check(*MakePlanarConv(Params(c), Constants(o), Layout::kRowMajor, packs), Layout::kRowMajor);
+      check(*MakeDepthwiseConv(Params(c), Constants(o), packs), Layout::kBlocked);
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, ConvKernelTest, testing::ValuesIn(AvailableCpuTargets()),
                          [](const auto& test) { return test.param; });
 
@@ -434,6 +479,8 @@ TEST_P(ConvOpTest, AgreesWithItsPlainKernelWhateverIsChosen) {
       {{1, 5, 70}, {40, 5, 3}, 1, "conv1x3_direct", {1, 1}},
       {{1, 6, 33}, {6, 1, 4}, 6, "conv1x4_planar", {0, 2}},
       {{0, 4, 8, 8}, {8, 4, 3, 3}, 1, "conv3x3_planar"},
+      {{0, 64, 8, 8}, {64, 64, 1, 1}, 1, "conv1x1_direct"},
+      {{0, 64, 8, 8}, {64, 1, 3, 3}, 64, "conv3x3_depthwise"},
       // No tile of it fits into memory.
       {{1, 1, 2, 2}, {1, 1, 2, 2}, 1, "conv_reference", {1 << 28, 0, 0, 0}},
   };
