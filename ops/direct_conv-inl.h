@@ -212,33 +212,47 @@ class DirectTask {
     }
   }
 
+  // Row `y` of the output blocks of `group`.
   void RunRow(const DirectGroup& group, std::int64_t y) {
     const BlockedLayout& out = plan_.output;
     const std::int64_t out_row = image_ * out.image_stride + group.first_block * out.plane_stride +
                                  y * out.row_stride + x0_ * kLanes;
+    // Sums go where the output goes, unless an addend may lie there.
+    const bool in_output = plan_.output_blocked && p_.epilogue.combine == Combine::kNone;
+    float* sums =
+        in_output ? run_.outputs[0].data<float>() + out_row : scratch_ + plan_.input_floats;
+    const std::int64_t sums_stride = in_output ? out.plane_stride : cols_ * kLanes;
+    SumRow(group, y, sums, sums_stride);
+    for (int v = 0; v < group.vectors; ++v) {
+      const std::int64_t block = group.first_block + v;
+      const float* block_sums = sums + v * sums_stride;
+      if (plan_.output_blocked) {
+        FinishBlocked(block, block_sums, out_row + v * out.plane_stride);
+      } else {
+        FinishRowMajor(block, y, block_sums);
+      }
+    }
+  }
 
-    // With an addend, which may lie where the output lies, sums must not go there directly.
-    const bool direct = plan_.output_blocked && p_.epilogue.combine == Combine::kNone;
-    float* sums = direct ? run_.outputs[0].data<float>() + out_row : scratch_ + plan_.input_floats;
-    const std::int64_t sums_stride = direct ? out.plane_stride : cols_ * kLanes;
-
+  // Bias and products of that row; pixel p of block v goes to sums + v * sums_stride + p * lanes.
+  void SumRow(const DirectGroup& group, std::int64_t y, float* sums, std::int64_t sums_stride) {
     const Range taps =
         ValidTaps(y, p_.stride_h, p_.pad_top, p_.dilation_h, p_.kernel_h, p_.in_height);
     const std::int64_t in_y =
         taps.size() == 0 ? 0 : y * p_.stride_h - p_.pad_top + taps.begin * p_.dilation_h - input_y_;
     const float* in =
         input_ + group.first_input_block * plan_.block_stride + in_y * plan_.row_stride;
+    const std::int64_t tap_floats = plan_.group_channels * group.vectors * kLanes;
+    const float* weights =
+        plan_.weights->As<float>() + group.weights + taps.begin * p_.kernel_w * tap_floats;
+    const std::int64_t num_taps = taps.size() * p_.kernel_w;
+
     MicroTile tile;
     tile.channels = plan_.group_channels;
     tile.block_stride = plan_.block_stride;
     tile.out_stride = sums_stride;
-
     // All micro-tiles of the row take some taps, whose weights stay in the L1 cache, then the next.
-    const std::int64_t tap_floats = plan_.group_channels * group.vectors * kLanes;
     const std::int64_t step = std::max<std::int64_t>(1, kWeightFloats / tap_floats);
-    const float* weights =
-        plan_.weights->As<float>() + group.weights + taps.begin * p_.kernel_w * tap_floats;
-    const std::int64_t num_taps = taps.size() * p_.kernel_w;
     const std::int64_t most = kMaxPixels[group.vectors - 1];
     const std::int64_t parts = (cols_ + most - 1) / most;
     std::int64_t tap = 0;
@@ -255,15 +269,6 @@ class DirectTask {
       }
       tap += step;
     } while (tap < num_taps);
-    for (int v = 0; v < group.vectors; ++v) {
-      const std::int64_t block = group.first_block + v;
-      float* block_sums = sums + v * sums_stride;
-      if (plan_.output_blocked) {
-        FinishBlocked(block, block_sums, out_row + v * out.plane_stride);
-      } else {
-        FinishRowMajor(block, y, block_sums);
-      }
-    }
   }
 
   const float* Addend() const {
