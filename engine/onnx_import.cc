@@ -38,38 +38,11 @@ std::vector<std::byte> ReadFile(const std::filesystem::path& path) {
 
 DType ToDType(int type, const std::string& what) {
   using P = onnx::TensorProto;
-  switch (type) {
-    case P::FLOAT:
-      return DType::kFloat32;
-    case P::FLOAT16:
-      return DType::kFloat16;
-    case P::DOUBLE:
-      return DType::kFloat64;
-    case P::INT8:
-      return DType::kInt8;
-    case P::INT16:
-      return DType::kInt16;
-    case P::INT32:
-      return DType::kInt32;
-    case P::INT64:
-      return DType::kInt64;
-    case P::UINT8:
-      return DType::kUint8;
-    case P::UINT16:
-      return DType::kUint16;
-    case P::UINT32:
-      return DType::kUint32;
-    case P::UINT64:
-      return DType::kUint64;
-    case P::BOOL:
-      return DType::kBool;
-    default:
-      throw Error(StrCat(what, ": element type ",
-                         P::DataType_IsValid(type)
-                             ? P::DataType_Name(static_cast<P::DataType>(type))
-                             : std::to_string(type),
-                         " is not supported"));
-  }
+  if (const auto dtype = DTypeFromOnnx(type)) return *dtype;
+  throw Error(StrCat(what, ": element type ",
+                     P::DataType_IsValid(type) ? P::DataType_Name(static_cast<P::DataType>(type))
+                                               : std::to_string(type),
+                     " is not supported"));
 }
 
 // Copies a repeated field of a wider type, as TensorProto stores small types, into `tensor`.
