@@ -138,7 +138,8 @@ enum class Layout : std::uint8_t {
   kRowMajor,
   // NCHWc: float32, rank 4. Channels are cut into blocks of FloatLanes(); the channels of one
   // block lie side by side for each pixel, so a pixel of a block is one vector. Channels that
-  // pad the last block are zero. See BlockedLayout for strides.
+  // pad the last block hold anything; kernels must not let them reach real ones. See BlockedLayout
+  // for strides.
   kBlocked,
 };
 
