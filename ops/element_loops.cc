@@ -12,6 +12,15 @@ ElementLoops::ElementLoops(std::span<const std::int64_t> dims, std::span<const S
   for (std::size_t d = dims.size(); d-- > 0;) {
     if (dims[d] == 0) rows_ = 0;
     if (dims[d] == 1) continue;
+    if (rank == 0 && !std::all_of(strides.begin(), strides.end(),
+                                  [d](const Strides& s) { return s[d] == 0 || s[d] == 1; })) {
+      // No row runs along this dimension: the rows are single elements.
+      merged[0] = 1;
+      for (std::size_t k = 0; k < strides.size(); ++k) {
+        merged_strides[k][0] = strides[k][dims.size() - 1];
+      }
+      rank = 1;
+    }
     bool fits = rank > 0;
     for (std::size_t k = 0; k < strides.size() && fits; ++k) {
       fits = strides[k][d] == merged_strides[k][rank - 1] * merged[rank - 1];

@@ -19,8 +19,8 @@ class ElementLoops {
   using Offsets = std::array<std::int64_t, kMaxOperands>;
 
   // A nest over `dims`, outermost first. strides[k] are those of operand k in elements, one for
-  // each dimension; in the innermost dimension of more than one element they are 0 or 1.
-  // Neighbouring dimensions are merged where all operands allow.
+  // each dimension; in the innermost dimension they are 0 or 1. Neighbouring dimensions are merged
+  // where all operands allow.
   ElementLoops(std::span<const std::int64_t> dims, std::span<const Strides> strides);
 
   // Row-major operands that are broadcast onto a row-major output (operand 0).
