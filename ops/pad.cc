@@ -16,6 +16,8 @@ namespace {
 enum class PadMode : std::uint8_t { kConstant, kReflect, kEdge, kWrap };
 
 constexpr std::size_t kValueInput = 2;
+// The kernel keeps an offset for each place along an axis. No picture needs more.
+constexpr std::int64_t kMaxPad = std::int64_t{1} << 24;
 
 PadMode ReadMode(const OpNode& node) {
   const std::string mode = node.attributes.String("mode", "constant");
@@ -50,7 +52,7 @@ std::vector<PadAxis> ReadPads(const OpNode& node, std::span<const TensorInfo> in
     PadAxis& axis = result[static_cast<std::size_t>(NormalizeAxis(axes[i], rank))];
     axis = {pads[i], pads[i + axes.size()]};
     for (const std::int64_t p : {axis.begin, axis.end}) {
-      Require(p >= INT32_MIN && p <= INT32_MAX, "a pad of ", p, " is out of range");
+      Require(p >= INT32_MIN && p <= kMaxPad, "a pad of ", p, " is out of range");
     }
   }
   return result;

@@ -29,7 +29,8 @@ double InputCoordinate(const ResizeFilter& filter, const ResizeAxis& axis, std::
     case Coordinates::kAsymmetric:
       return axis.scale.Unscale(at);
     case Coordinates::kTfHalfPixelForNn:
-      return axis.scale.Unscale(at + 0.5);
+      // To the letter this would shift axes that keep their size, channels too, by one.
+      return axis.scale.value == 1 ? at : axis.scale.Unscale(at + 0.5);
     case Coordinates::kTfCropAndResize:
       if (axis.out == 1) return 0.5 * (axis.roi_begin + axis.roi_end) * (in - 1);
       return axis.roi_begin * (in - 1) +
@@ -63,6 +64,9 @@ double Cubic(double x, double a) {
 }
 
 double Triangle(double x) { return std::max(0.0, 1 - std::abs(x)); }
+
+// Tables hold some numbers for each element along an axis. No picture is that long.
+constexpr std::int64_t kMaxLength = std::int64_t{1} << 24;
 
 template <typename T>
 T Choose(const std::string& what, const std::string& name,
@@ -98,10 +102,13 @@ double ResizeScale::Unscale(double position) const {
 }
 
 Taps TapsAt(const ResizeFilter& filter, const ResizeAxis& axis, std::int64_t position) {
-  const double x = InputCoordinate(filter, axis, position);
+  double x = InputCoordinate(filter, axis, position);
   Taps taps;
-  taps.outside = filter.coordinates == Coordinates::kTfCropAndResize &&
-                 (x < 0 || x > static_cast<double>(axis.in - 1));
+  if (filter.coordinates == Coordinates::kTfCropAndResize &&
+      !(x >= 0 && x <= static_cast<double>(axis.in - 1))) {  // NaN is outside too
+    taps.outside = true;
+    x = 0;
+  }
   if (filter.interpolation == Interpolation::kNearest) {
     taps.first = RoundToNearest(filter.rounding, axis.scale.value, x);
     taps.weights = {1.0};
@@ -195,7 +202,8 @@ void ApplyScales(const std::vector<float>& scales, const std::vector<int>& axes,
     const double out = axis.scale.den != 0 ? in * static_cast<double>(axis.scale.num) /
                                                  static_cast<double>(axis.scale.den)
                                            : in * axis.scale.value;
-    Require(out < 2147483648.0, "resizing ", axis.in, " elements by ", scales[i], " is too much");
+    Require(out <= static_cast<double>(std::max(axis.in, kMaxLength)), "resizing ", axis.in,
+            " elements by ", scales[i], " is too much");
     axis.out = static_cast<std::int64_t>(std::floor(out));
   }
 }
@@ -206,7 +214,8 @@ void ApplySizes(const std::vector<std::int64_t>& sizes, const std::vector<int>& 
   std::vector<ResizeScale> scales;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const std::int64_t in = plan.axes[static_cast<std::size_t>(axes[i])].in;
-    Require(sizes[i] >= 0 && sizes[i] <= INT32_MAX, "size ", sizes[i], " is out of range");
+    Require(sizes[i] >= 0 && sizes[i] <= std::max(in, kMaxLength), "size ", sizes[i],
+            " is out of range");
     scales.push_back(sizes[i] == 0 && in == 0 ? ResizeScale()
                                               : ResizeScale::FromSizes(sizes[i], in));
   }
@@ -220,9 +229,14 @@ void ApplySizes(const std::vector<std::int64_t>& sizes, const std::vector<int>& 
   for (std::size_t i = 0; i < axes.size(); ++i) {
     ResizeAxis& axis = plan.axes[static_cast<std::size_t>(axes[i])];
     axis.scale = scales[i];
-    axis.out = policy == "stretch" ? sizes[i]
-                                   : static_cast<std::int64_t>(std::floor(
-                                         scales[i].value * static_cast<double>(axis.in) + 0.5));
+    if (policy == "stretch") {
+      axis.out = sizes[i];
+    } else {
+      const double out = std::floor(scales[i].value * static_cast<double>(axis.in) + 0.5);
+      Require(out <= static_cast<double>(std::max(axis.in, kMaxLength)), "resizing ", axis.in,
+              " elements to ", out, " is too much");
+      axis.out = static_cast<std::int64_t>(out);
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <functional>
 
+#include "simd/cpu_target.h"
 #include "tests/ops/op_test_util.h"
 
 namespace tessera {
@@ -106,6 +107,18 @@ TEST(Binary, StaysBlockedWhereOperandsCanBe) {
   EXPECT_EQ(choice(Iota({2, 20, 1, 1}), false).inputs, (L{Layout::kBlocked, Layout::kBlocked}));
   EXPECT_EQ(choice(Iota({20, 1, 1}), false).outputs, rows);
   EXPECT_EQ(choice(Iota({4, 4}), true).outputs, rows);
+}
+
+// With one lane and one column a row is a single element, and rows do not touch.
+TEST(Binary, BlockedColumnsOnEveryTarget) {
+  std::mt19937 random(6);
+  for (const std::string& target : AvailableCpuTargets()) {
+    ASSERT_TRUE(ForceCpuTarget(target));
+    for (const Shape& b : {Shape{2, 5, 4, 1}, Shape{}, Shape{5, 1, 1}, Shape{2, 5, 1, 1}}) {
+      OpCall("Mul").In(RandomTensor({2, 5, 4, 1}, random)).In(RandomTensor(b, random)).RunAll(0);
+    }
+  }
+  ForceCpuTarget(AvailableCpuTargets().front());
 }
 
 TEST(Binary, IntegersStayIntegers) {

@@ -31,7 +31,8 @@ double SpecCoordinate(const Spec& s, double x, double in, double out, double sca
   if (s.coordinates == "pytorch_half_pixel") return out > 1 ? (x + 0.5) / scale - 0.5 : 0;
   if (s.coordinates == "align_corners") return out == 1 ? 0 : x * (in - 1) / (out - 1);
   if (s.coordinates == "asymmetric") return x / scale;
-  if (s.coordinates == "tf_half_pixel_for_nn") return (x + 0.5) / scale;
+  // As ONNX Runtime has it: the formula is meant for axes that are resized.
+  if (s.coordinates == "tf_half_pixel_for_nn") return scale == 1 ? x : (x + 0.5) / scale;
   return out > 1 ? begin * (in - 1) + x * (end - begin) * (in - 1) / (out - 1)
                  : 0.5 * (begin + end) * (in - 1);
 }
