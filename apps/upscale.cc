@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
@@ -36,11 +37,20 @@ struct Arguments {
   bool list_models = false;
 };
 
-void Say(const std::string& message) { std::fprintf(stderr, "upscale: %s\n", message.c_str()); }
+void Say(const std::string& message) {
+  const char* clear_progress = isatty(STDERR_FILENO) ? "\r\x1b[K" : "";
+  std::fprintf(stderr, "%supscale: %s\n", clear_progress, OneLine(message).c_str());
+}
 
 int Fail(ExitCode code, const std::string& message) {
   Say(message);
   return code;
+}
+
+// What was printed is a result: it has arrived, or the program failed.
+int FinishPrinting() {
+  std::cout.flush();
+  return std::cout.good() ? kDone : Fail(kInputFailed, "standard output cannot be written");
 }
 
 // With '.' in every locale.
@@ -55,6 +65,12 @@ double ParseScale(const std::string& text) {
 
 // Whole numbers in a range; --help names the option's value, not the range.
 CLI::Validator Between(int low, int high) { return CLI::Range(low, high).description(""); }
+
+// An empty variable of a script is a mistake, not a wish for the default.
+CLI::Validator NotEmpty() {
+  return CLI::Validator(
+      [](const std::string& text) { return std::string(text.empty() ? "is empty" : ""); }, "");
+}
 
 void PrintModels() {
   for (const BuiltinModel& model : BuiltinModels()) {
@@ -102,7 +118,7 @@ void ShowProgress(std::size_t done, std::size_t total) {
 int Run(const Arguments& arguments) {
   if (arguments.list_models) {
     PrintModels();
-    return kDone;
+    return FinishPrinting();
   }
   FileJob job;
   std::unique_ptr<Upscaler> upscaler;
@@ -131,6 +147,7 @@ int Run(const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   ExitCleanlyWhenInterrupted();
+  std::signal(SIGPIPE, SIG_IGN);  // that nobody reads the messages does not spoil the picture
   Arguments arguments;
   CLI::App app("Makes a picture larger with a super-resolution network.", "upscale");
   app.set_version_flag("--version",
@@ -139,9 +156,11 @@ int main(int argc, char** argv) {
   app.add_option("OUT,-o,--output", arguments.output,
                  StrCat("Picture to write, by its extension: ", KnownExtensions()));
   app.add_option("-m,--model", arguments.model, "ONNX file, or the name of a built-in model")
+      ->check(NotEmpty())
       ->type_name("FILE|NAME");
   app.add_option("-s,--scale", arguments.scale,
                  "Size of the output relative to the input (default: the model's)")
+      ->check(NotEmpty())
       ->type_name("S");
   app.add_option("--quality", arguments.quality, "Of JPEG (default 95) or WebP (default: lossless)")
       ->check(Between(1, 100))
@@ -167,7 +186,8 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
-    return app.exit(success);
+    app.exit(success);
+    return FinishPrinting();
   } catch (const CLI::ParseError& error) {
     return Fail(kWrongUsage, error.what());
   }

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -13,6 +12,7 @@
 #include <system_error>
 
 #include "ops/error.h"
+#include "pipeline/require_system.h"
 
 namespace tessera {
 namespace {
@@ -45,7 +45,13 @@ struct Target {
 
 Target Resolve(const std::filesystem::path& path) {
   std::error_code error;
-  Target target{.path = std::filesystem::weakly_canonical(path, error), .replaced_mode = {}};
+  // Links are followed here, one by one: weakly_canonical stops at one that leads to no file yet.
+  std::filesystem::path file = path;
+  for (int links = 0; std::filesystem::is_symlink(file, error); ++links) {
+    Require(links < 40, "cannot write: too many levels of symbolic links");
+    file = file.parent_path() / std::filesystem::read_symlink(file, error);
+  }
+  Target target{.path = std::filesystem::weakly_canonical(file, error), .replaced_mode = {}};
   Require(!error, "cannot write: ", error.message());
   struct stat old = {};
   if (::stat(target.path.c_str(), &old) != 0) return target;
@@ -60,8 +66,8 @@ Target Resolve(const std::filesystem::path& path) {
 void AtomicFile::CheckTarget(const std::filesystem::path& target) {
   const Target resolved = Resolve(target);
   const std::filesystem::path folder = resolved.path.parent_path();
-  Require(::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) == 0,
-          "cannot create a file in its folder: ", std::strerror(errno));
+  RequireSystem(::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) == 0,
+                "cannot create a file in its folder");
 }
 
 AtomicFile::AtomicFile(const std::filesystem::path& target) {
@@ -74,7 +80,7 @@ AtomicFile::AtomicFile(const std::filesystem::path& target) {
     temporary_ = target_.parent_path() / RandomName();
     fd = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   } while (fd < 0 && errno == EEXIST);
-  Require(fd >= 0, "cannot create a file in its folder: ", std::strerror(errno));
+  RequireSystem(fd >= 0, "cannot create a file in its folder");
   // Best effort: some file systems know no permissions.
   if (resolved.replaced_mode) (void)!::fchmod(fd, *resolved.replaced_mode);
   stream_ = ::fdopen(fd, "wb");
@@ -96,18 +102,17 @@ AtomicFile::~AtomicFile() {
 void AtomicFile::Commit() {
   // A failed write of earlier is remembered by the stream, its errno is not.
   Require(!std::ferror(stream_), "cannot write: the disk took only a part");
-  Require(std::fflush(stream_) == 0, "cannot write: ", std::strerror(errno));
+  RequireSystem(std::fflush(stream_) == 0, "cannot write");
   // Pipes and some network file systems have no fsync.
-  Require(::fsync(::fileno(stream_)) == 0 || errno == EINVAL || errno == ENOSYS,
-          "cannot write: ", std::strerror(errno));
+  RequireSystem(::fsync(::fileno(stream_)) == 0 || errno == EINVAL || errno == ENOSYS,
+                "cannot write");
   const int closed = std::fclose(stream_);
   stream_ = nullptr;
-  Require(closed == 0, "cannot write: ", std::strerror(errno));
+  RequireSystem(closed == 0, "cannot write");
 
   OpenNames& open_names = TheOpenNames();
   std::lock_guard lock(open_names.mutex);
-  Require(::rename(temporary_.c_str(), target_.c_str()) == 0,
-          "cannot write: ", std::strerror(errno));
+  RequireSystem(::rename(temporary_.c_str(), target_.c_str()) == 0, "cannot write");
   open_names.names.erase(temporary_);
 }
 

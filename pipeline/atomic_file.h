@@ -13,8 +13,9 @@ namespace tessera {
 class AtomicFile {
  public:
   // Creates the temporary file, with the permissions of the file that it will replace, if there is
-  // one. A target that is a link stays one; the file that it leads to is replaced. Throws Error if
-  // the target is a folder or another thing that is no file, or the folder is not writable.
+  // one. A target that is a link stays one; the file that it leads to, there or not, is the one
+  // that is written. Throws Error if the target is a folder or another thing that is no file, or
+  // the folder is not writable.
   explicit AtomicFile(const std::filesystem::path& target);
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;

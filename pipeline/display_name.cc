@@ -1,7 +1,6 @@
 #include "pipeline/display_name.h"
 
 #include <cstddef>
-#include <string_view>
 
 namespace tessera {
 namespace {
@@ -26,18 +25,15 @@ std::size_t Utf8Length(std::string_view s) {
   return 0;
 }
 
-}  // namespace
-
-std::string DisplayName(const std::filesystem::path& path) {
+std::string Escaped(std::string_view name, bool backslashes) {
   constexpr char kHex[] = "0123456789ABCDEF";
-  const std::string& name = path.native();
   std::string shown;
   for (std::size_t i = 0; i < name.size();) {
     const auto c = static_cast<unsigned char>(name[i]);
-    const std::size_t length = Utf8Length(std::string_view(name).substr(i));
+    const std::size_t length = Utf8Length(name.substr(i));
     if (c == '\n') {
       shown += "\\n";
-    } else if (c == '\\') {
+    } else if (c == '\\' && backslashes) {
       shown += "\\\\";
     } else if (length == 0 || c < 0x20 || c == 0x7F) {
       shown += {'\\', 'x', kHex[c >> 4], kHex[c & 15]};
@@ -50,5 +46,11 @@ std::string DisplayName(const std::filesystem::path& path) {
   }
   return shown;
 }
+
+}  // namespace
+
+std::string DisplayName(const std::filesystem::path& path) { return Escaped(path.native(), true); }
+
+std::string OneLine(std::string_view message) { return Escaped(message, false); }
 
 }  // namespace tessera

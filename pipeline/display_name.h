@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "ops/error.h"
 
@@ -11,6 +12,10 @@ namespace tessera {
 // The name on one line of valid UTF-8: control characters, backslashes and bytes that are no UTF-8
 // are shown as \n, \\, \xFF.
 std::string DisplayName(const std::filesystem::path& path);
+
+// A message in the same way, but for its backslashes: names within it may have been escaped
+// already. Names of nodes in a model and arguments of a command may hold anything.
+std::string OneLine(std::string_view message);
 
 // Returns f(); an Error from it gets the name in front: "cat.png: file ends too soon".
 template <typename F>

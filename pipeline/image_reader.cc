@@ -1,8 +1,6 @@
 #include "pipeline/image_reader.h"
 
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <span>
 #include <utility>
 
@@ -10,6 +8,7 @@
 #include "pipeline/codecs.h"
 #include "pipeline/display_name.h"
 #include "pipeline/image_format.h"
+#include "pipeline/require_system.h"
 
 namespace tessera {
 
@@ -21,12 +20,12 @@ void CheckInputSize(std::int64_t width, std::int64_t height) {
 
 std::unique_ptr<ImageReader> OpenImage(const std::filesystem::path& path) {
   FilePtr file(std::fopen(path.c_str(), "rb"));
-  Require(file != nullptr, "cannot open: ", std::strerror(errno));
+  RequireSystem(file != nullptr, "cannot open");
   std::array<std::byte, 16> head;
   const std::size_t size = std::fread(head.data(), 1, head.size(), file.get());
-  Require(!std::ferror(file.get()), "cannot read: ", std::strerror(errno));
+  RequireSystem(!std::ferror(file.get()), "cannot read");
   Require(size > 0, "the file is empty");
-  Require(std::fseek(file.get(), 0, SEEK_SET) == 0, "cannot seek: ", std::strerror(errno));
+  RequireSystem(std::fseek(file.get(), 0, SEEK_SET) == 0, "cannot seek (is it a pipe?)");
   switch (DecoderOf(std::span(head.data(), size))) {
     case Decoder::kPng:
       return OpenPng(std::move(file));

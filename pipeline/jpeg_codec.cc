@@ -7,11 +7,15 @@
 #include <jerror.h>
 
 #include <csetjmp>
+#include <cstring>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ops/error.h"
 #include "pipeline/codecs.h"
+#include "pipeline/tiff_tags.h"
 
 namespace tessera {
 namespace {
@@ -70,6 +74,8 @@ jpeg_error_mgr* SetUp(JpegErrors& errors) {
   return &errors.manager;
 }
 
+constexpr int kExifMarker = JPEG_APP0 + 1;
+
 class JpegReader final : public ImageReader {
  public:
   explicit JpegReader(FilePtr file) : file_(std::move(file)) {
@@ -85,9 +91,11 @@ class JpegReader final : public ImageReader {
   ~JpegReader() override { jpeg_destroy_decompress(&jpeg_); }
 
   void ReadRow(std::byte* row) override {
-    JSAMPROW out = cmyk_.empty() ? reinterpret_cast<JSAMPROW>(row) : cmyk_.data();
-    errors_.Guard([&] { jpeg_read_scanlines(&jpeg_, &out, 1); });
-    if (!cmyk_.empty()) CmykToRgb(reinterpret_cast<JSAMPLE*>(row));
+    if (turned_.bytes() == 0) {
+      ReadStoredRow(row);
+    } else {
+      std::memcpy(row, turned_.Row(next_turned_row_++), format_.RowBytes());
+    }
   }
 
   void Finish() override {
@@ -95,10 +103,17 @@ class JpegReader final : public ImageReader {
   }
 
  private:
+  void ReadStoredRow(std::byte* row) {
+    JSAMPROW out = cmyk_.empty() ? reinterpret_cast<JSAMPROW>(row) : cmyk_.data();
+    errors_.Guard([&] { jpeg_read_scanlines(&jpeg_, &out, 1); });
+    if (!cmyk_.empty()) CmykToRgb(reinterpret_cast<JSAMPLE*>(row));
+  }
+
   void ReadHeader() {
     errors_.Guard([&] {
       jpeg_create_decompress(&jpeg_);
       jpeg_stdio_src(&jpeg_, file_.get());
+      jpeg_save_markers(&jpeg_, kExifMarker, 0xFFFF);
       jpeg_read_header(&jpeg_, TRUE);
     });
     CheckInputSize(jpeg_.image_width, jpeg_.image_height);
@@ -114,6 +129,26 @@ class JpegReader final : public ImageReader {
                .channels = grey ? 1 : 3,
                .bit_depth = 8};
     if (cmyk) cmyk_.resize(static_cast<std::size_t>(format_.width) * 4);
+    if (const int orientation = Orientation(); orientation != 1) {
+      Picture stored(format_);
+      for (std::int64_t y = 0; y < format_.height; ++y) ReadStoredRow(stored.Row(y));
+      turned_ = Oriented(stored, orientation);
+      format_ = turned_.format();
+    }
+  }
+
+  // What the EXIF block says (Exif 2.32, section 4.7.2), or 1.
+  int Orientation() const {
+    constexpr std::string_view kExif("Exif\0\0", 6);
+    for (auto marker = jpeg_.marker_list; marker != nullptr; marker = marker->next) {
+      const std::span block(reinterpret_cast<const std::byte*>(marker->data), marker->data_length);
+      if (marker->marker != kExifMarker || block.size() < kExif.size() ||
+          std::memcmp(block.data(), kExif.data(), kExif.size()) != 0)
+        continue;
+      const int value = TiffShort(block.subspan(kExif.size()), kTiffOrientation).value_or(1);
+      return value >= 1 && value <= 8 ? value : 1;
+    }
+    return 1;
   }
 
   // Without an ICC profile CMYK says how much ink covers white paper. Adobe writes it inverted, as
@@ -131,6 +166,8 @@ class JpegReader final : public ImageReader {
   JpegErrors errors_;
   jpeg_decompress_struct jpeg_{};
   std::vector<JSAMPLE> cmyk_;  // a row, if the file is CMYK
+  Picture turned_;             // the whole picture, if its orientation is not that of the file
+  std::int64_t next_turned_row_ = 0;
 };
 
 class JpegWriter final : public ImageWriter {

@@ -63,4 +63,8 @@ class Picture {
   AlignedBuffer samples_;
 };
 
+// The picture as it is to be looked at, by the value of an EXIF or TIFF orientation tag: 2 to 4
+// turn and mirror, 5 to 8 exchange rows and columns besides.
+Picture Oriented(const Picture& stored, int orientation);
+
 }  // namespace tessera

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <thread>
 
@@ -207,9 +208,13 @@ TEST_F(UpscaleCommand, WrongUsageIsExitCode2) {
   ExpectFailure(2, "out", "extension", {input_, Path("out")});
   ExpectFailure(2, folder_.path().string(), "is a folder", {input_, folder_.path().string()});
   for (const char* scale : {"0", "-1", "nan", "inf", "2x", "", "1,5", "1e999"}) {
-    if (*scale != 0) ExpectFailure(2, "", "--scale", {input_, output_, "-s", scale});
+    ExpectFailure(2, "", "--scale", {input_, output_, "-s", scale});
   }
+  const ProgramResult empty = RunProgram({"upscale", input_, output_, "--model", ""});
+  EXPECT_EQ(empty.exit_code, 2);
+  EXPECT_THAT(empty.err, HasSubstr("--model: is empty"));
   ExpectFailure(2, "", "tile", {input_, output_, "--tile", "-5"});
+  ExpectFailure(2, "", "a\\nb\\x1B[31m", {input_, output_, "--tile", "a\nb\x1b[31m"});
   ExpectFailure(2, "", "threads", {input_, output_, "--threads", "0"});
   ExpectFailure(2, "", "workers", {input_, output_, "--workers", "x"});
   ExpectFailure(2, "", "quality", {input_, Path("o.jpg"), "--quality", "101"});
@@ -230,6 +235,44 @@ TEST_F(UpscaleCommand, WrongModelsAreExitCode2) {
   m.Input("x", {1, 100}).Output("y").Node("Identity", {"x"}, {"y"});
   WriteBytes(Path("flat.onnx"), m.Bytes());
   expect_failure("flat.onnx", "no picture");
+}
+
+// Models come from anywhere, and so do the names in them.
+TEST_F(UpscaleCommand, NamesInModelsCannotForgeMessages) {
+  TestModel m;
+  m.Input("x", {1, 3, -1, -1}).Output("y").Node("No\n\x1b[31mSuch", {"x"}, {"y"});
+  model_ = Path("evil.onnx");
+  WriteBytes(model_, m.Bytes());
+  ExpectFailure(2, "evil.onnx", "No\\n\\x1B[31mSuch", {input_, output_});
+}
+
+TEST_F(UpscaleCommand, ResultsThatNobodyTakesAreAFailure) {
+  for (const char* option : {"--list-models", "--version", "--help"}) {
+    const std::string command =
+        std::string("exec '") + TESSERA_BIN_DIR + "/upscale' " + option + " >/dev/full 2>/dev/null";
+    const int status = std::system(command.c_str());
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << option << " " << status;
+  }
+}
+
+TEST_F(UpscaleCommand, MessagesThatNobodyReadsDoNoHarm) {
+  WritePicture(input_, ImageFormat::kPng, NoisePicture({.width = 8, .height = 8, .channels = 4}));
+  const std::string out = Path("o.jpg");
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ::close(ends[0]);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::dup2(ends[1], STDERR_FILENO);
+    const std::string program = std::string(TESSERA_BIN_DIR) + "/upscale";
+    ::execl(program.c_str(), "upscale", input_.c_str(), out.c_str(), "-m", model_.c_str(), nullptr);
+    ::_exit(127);
+  }
+  ::close(ends[1]);
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;  // there is a note to say
+  EXPECT_EQ(ReadPicture(out).picture.width(), 16);
 }
 
 TEST_F(UpscaleCommand, BadInputsAreExitCode1) {

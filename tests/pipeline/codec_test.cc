@@ -335,6 +335,126 @@ TEST_F(JpegReading, GarbageBetweenMarkersIsAWarning) {
   ExpectColour(file.picture, {10, 20, 30});
 }
 
+// An EXIF block with nothing but an orientation, in either byte order.
+std::string ExifBlock(char orientation, bool big_endian) {
+  const std::string tiff =
+      big_endian ? std::string("MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0", 19) +
+                       orientation + std::string(6, '\0')
+                 : std::string("II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0", 18) + orientation +
+                       std::string(7, '\0');
+  const std::string block = std::string("Exif\0\0", 6) + tiff;
+  return std::string("\xFF\xE1\0", 3) + static_cast<char>(block.size() + 2) + block;
+}
+
+TEST_F(JpegReading, ExifOrientationTurnsThePicture) {
+  Picture picture(PictureFormat{.width = 24, .height = 16, .channels = 1});
+  for (std::int64_t y = 0; y < 16; ++y)
+    for (std::int64_t x = 0; x < 24; ++x) SetSample(picture, x, y, 0, x < 8 && y < 8 ? 250 : 5);
+  WritePicture(folder_ / "a.jpg", ImageFormat::kJpeg, picture);
+  const std::string bytes = ReadBytes(folder_ / "a.jpg");
+  // Where the bright corner is to be seen: right, bottom.
+  const bool at[9][2] = {{},
+                         {false, false},
+                         {true, false},
+                         {true, true},
+                         {false, true},
+                         {false, false},
+                         {true, false},
+                         {true, true},
+                         {false, true}};
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    for (const bool big_endian : {false, true}) {
+      WriteBytes(folder_ / "b.jpg", bytes.substr(0, 2) +
+                                        ExifBlock(static_cast<char>(orientation), big_endian) +
+                                        bytes.substr(2));
+      const Picture shown = ReadPicture(folder_ / "b.jpg").picture;
+      ASSERT_EQ(shown.width(), orientation < 5 ? 24 : 16);
+      ASSERT_EQ(shown.height(), orientation < 5 ? 16 : 24);
+      for (const bool right : {false, true}) {
+        for (const bool bottom : {false, true}) {
+          const bool bright = right == at[orientation][0] && bottom == at[orientation][1];
+          EXPECT_EQ(Sample(shown, right ? shown.width() - 4 : 3, bottom ? shown.height() - 4 : 3,
+                           0) > 128,
+                    bright)
+              << orientation;
+        }
+      }
+    }
+  }
+  for (const char nonsense : {'\0', '\x09'}) {
+    WriteBytes(folder_ / "b.jpg", bytes.substr(0, 2) + ExifBlock(nonsense, true) + bytes.substr(2));
+    EXPECT_TRUE(
+        SamePixels(ReadPicture(folder_ / "b.jpg").picture, ReadPicture(folder_ / "a.jpg").picture));
+  }
+}
+
+TEST_F(OtherReading, PnmOfAnyMaximum) {
+  const struct {
+    std::string bytes;
+    int bits;
+    std::vector<std::uint32_t> samples;
+  } files[] = {{std::string("P5\n# 9 9 9\n3 1\n15\n\0\x07\x0F", 22), 8, {0, 119, 255}},
+               {std::string("P5 3 1 1023\n\0\0\1\xFF\3\xFF", 18), 16, {0, 32735, 65535}},
+               {"P2\n3 1\n15\n0 7 15", 8, {0, 119, 255}},
+               {"P2\n3 1\n1023\n0 511 1023", 16, {0, 32735, 65535}},
+               {"P2\n3 1 255 1 2 3", 8, {1, 2, 3}},
+               {"P1\n3 1\n0 1 0", 8, {255, 0, 255}}};
+  for (const auto& file : files) {
+    WriteBytes(folder_ / "a", file.bytes);
+    const Picture p = ReadPicture(folder_ / "a").picture;
+    ASSERT_EQ(p.format(), (PictureFormat{3, 1, 1, file.bits})) << file.bytes;
+    for (std::size_t x = 0; x < 3; ++x)
+      EXPECT_EQ(Sample(p, static_cast<std::int64_t>(x), 0, 0), file.samples[x]) << file.bytes;
+  }
+  WriteBytes(folder_ / "a",
+             "P7\nWIDTH 1\nHEIGHT 1\nDEPTH 3\nMAXVAL 255\nTUPLTYPE RGB\nENDHDR\nabc");
+  EXPECT_THAT(ErrorOf([&] { ReadPicture(folder_ / "a"); }), HasSubstr("PAM"));
+}
+
+// One strip of one pixel. TIFF 6.0 calls alpha that colours are not multiplied by unassociated.
+std::string TiffPixel(const std::string& pixel, int photometric, int extra_samples) {
+  const auto number = [](std::size_t value, int bytes) {
+    std::string text;
+    for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> 8 * i & 0xFF);
+    return text;
+  };
+  const std::size_t bits_at = 8 + 2 + 11 * 12 + 4, pixel_at = bits_at + 8;
+  const std::size_t bits = pixel.size() <= 2 ? 0x80008 : bits_at;
+  std::string tiff = "II*" + std::string(1, '\0') + number(8, 4) + number(11, 2);
+  const std::size_t entries[11][3] = {{256, 1, 1},
+                                      {257, 1, 1},
+                                      {258, pixel.size(), bits},
+                                      {259, 1, 1},
+                                      {262, 1, static_cast<std::size_t>(photometric)},
+                                      {273, 1, pixel_at},
+                                      {277, 1, pixel.size()},
+                                      {278, 1, 1},
+                                      {279, 1, pixel.size()},
+                                      {284, 1, 1},
+                                      {338, 1, static_cast<std::size_t>(extra_samples)}};
+  for (const auto& [tag, count, value] : entries)
+    tiff += number(tag, 2) + number(3, 2) + number(count, 4) + number(value, 4);
+  return tiff + number(0, 4) + number(8, 2) + number(8, 2) + number(8, 2) + number(8, 2) + pixel;
+}
+
+TEST_F(OtherReading, TiffAlphaIsNotPremultiplied) {
+  const struct {
+    std::string stored;
+    int extra_samples;
+  } files[] = {{"\xC8\x64\x32\x80", 2}, {"\x64\x32\x19\x80", 1}};
+  for (const auto& file : files) {
+    WriteBytes(folder_ / "a", TiffPixel(file.stored, 2, file.extra_samples));
+    const Picture p = ReadPicture(folder_ / "a").picture;
+    ASSERT_EQ(p.format(), (PictureFormat{1, 1, 4, 8}));
+    EXPECT_NEAR(Sample(p, 0, 0, 0), 200, 1);
+    EXPECT_NEAR(Sample(p, 0, 0, 1), 100, 1);
+    EXPECT_NEAR(Sample(p, 0, 0, 2), 50, 1);
+    EXPECT_EQ(Sample(p, 0, 0, 3), 128u);
+  }
+  WriteBytes(folder_ / "a", TiffPixel("\x64\x80", 1, 2));
+  EXPECT_EQ(ReadPicture(folder_ / "a").warnings.size(), 1u);
+}
+
 TEST_F(OtherReading, FormatsOfOpenCv) {
   cv::Mat bgr(7, 9, CV_8UC3), grey16(7, 9, CV_16UC1), bgra16(7, 9, CV_16UC4);
   cv::randu(bgr, 0, 256);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 
 #include "ops/error.h"
@@ -62,6 +63,46 @@ TEST(AtomicFile, KeepsPermissionsAndFollowsLinks) {
   struct stat status = {};
   ASSERT_EQ(::stat((folder / "target").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0640u);
+}
+
+TEST(AtomicFile, FollowsLinksToWhatIsNotThereYet) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "sub");
+  std::filesystem::create_symlink("sub/second", folder / "link");
+  std::filesystem::create_symlink("target", folder / "sub" / "second");
+  AtomicFile file(folder / "link");
+  Put(file, "new");
+  file.Commit();
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "sub" / "second"));
+  EXPECT_EQ(ReadBytes(folder / "sub" / "target"), "new");
+  std::filesystem::create_symlink("loop", folder / "loop");
+  EXPECT_THROW(AtomicFile(folder / "loop"), Error);
+}
+
+// errno of a call of before must not get into the message.
+TEST(AtomicFile, GivesTheReasonOfTheCallThatFailed) {
+  const TemporaryFolder folder;
+  WriteBytes(folder / "file", "x");
+  const auto error_of = [](auto&& f) -> std::string {
+    errno = EILSEQ;
+    try {
+      f();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  const std::filesystem::path target = folder / "no" / "out", below_file = folder / "file" / "out";
+  EXPECT_THAT(error_of([&] { AtomicFile::CheckTarget(target); }), HasSubstr("No such file"));
+  EXPECT_THAT(error_of([&] { AtomicFile file(target); }), HasSubstr("No such file"));
+  EXPECT_THAT(error_of([&] { AtomicFile file(below_file); }), HasSubstr("Not a directory"));
+  EXPECT_THAT(error_of([&] {
+                AtomicFile file(folder / "out");
+                std::filesystem::create_directory(folder / "out");
+                file.Commit();
+              }),
+              HasSubstr("Is a directory"));
 }
 
 TEST(AtomicFile, NamesAsLongAsTheFileSystemAllows) {
@@ -126,6 +167,10 @@ TEST(DisplayName, ShowsAnyBytesOnOneLine) {
   EXPECT_EQ(DisplayName("\xC0\xAF"), "\\xC0\\xAF");           // overlong
   EXPECT_EQ(DisplayName("\xED\xA0\x80"), "\\xED\\xA0\\x80");  // a surrogate
   EXPECT_EQ(DisplayName("\x1B[31m"), "\\x1B[31m");
+}
+
+TEST(OneLine, EscapesOnce) {
+  EXPECT_EQ(OneLine("a\\nb\nc\x1B \xFF größe"), "a\\nb\\nc\\x1B \\xFF größe");
 }
 
 TEST(NamingFile, PutsTheNameInFront) {
