@@ -20,12 +20,12 @@ TEST(Half, EveryValueSurvivesARoundTrip) {
 }
 
 TEST(Half, RoundsToNearestEven) {
-  EXPECT_EQ(FloatToHalf(1.0f + 0x1p-11f), 0x3C00);        // a tie goes to the even neighbour
+  EXPECT_EQ(FloatToHalf(1.0f + 0x1p-11f), 0x3C00);  // a tie goes to the even neighbour
   EXPECT_EQ(FloatToHalf(1.0f + 3 * 0x1p-11f), 0x3C02);
   EXPECT_EQ(FloatToHalf(65519.f), 0x7BFF);
   EXPECT_EQ(FloatToHalf(65520.f), 0x7C00);
   EXPECT_EQ(FloatToHalf(-std::numeric_limits<float>::infinity()), 0xFC00);
-  EXPECT_EQ(FloatToHalf(0x1p-25f), 0);                    // half of the smallest subnormal, a tie
+  EXPECT_EQ(FloatToHalf(0x1p-25f), 0);  // half of the smallest subnormal, a tie
   EXPECT_EQ(FloatToHalf(0x1.8p-25f), 1);
 }
 
