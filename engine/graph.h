@@ -1,6 +1,8 @@
 // A network as a list of nodes in execution order over typed, named values.
 #pragma once
 
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,5 +66,19 @@ std::string Describe(const Node& node);
 
 // An Error about a node: file, node, operator, reason, and its inputs' types and shapes.
 [[noreturn]] void FailAtNode(const Graph& graph, const Node& node, std::string_view reason);
+
+// What `work` on a node returns. Its Errors, and lack of memory, become Errors about the node.
+template <typename Work>
+auto AtNode(const Graph& graph, const Node& node, Work&& work) {
+  try {
+    return work();
+  } catch (const Error& e) {
+    FailAtNode(graph, node, e.what());
+  } catch (const std::bad_alloc&) {
+    FailAtNode(graph, node, "not enough memory");
+  } catch (const std::length_error&) {  // of a vector that could never be that long
+    FailAtNode(graph, node, "not enough memory");
+  }
+}
 
 }  // namespace tessera

@@ -55,7 +55,7 @@ void Fold(Graph& graph, const Node& node) {
 
 // Infers one node whose inputs are known, and folds it if that can be done.
 void InferNode(Graph& graph, const Node& node) {
-  try {
+  AtNode(graph, node, [&] {
     const std::vector<TensorInfo> inputs = InputInfos(graph, node);
     std::vector<TensorInfo> outputs(node.outputs.size());
     node.def->infer({node.op, inputs, outputs});
@@ -66,9 +66,7 @@ void InferNode(Graph& graph, const Node& node) {
       graph.value(node.outputs[i]).info = outputs[i];
     }
     if (IsFoldable(graph, node)) Fold(graph, node);
-  } catch (const Error& e) {
-    FailAtNode(graph, node, e.what());
-  }
+  });
 }
 
 }  // namespace

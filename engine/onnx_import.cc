@@ -25,6 +25,8 @@ std::vector<std::byte> ReadFile(const std::filesystem::path& path) {
   const auto status = std::filesystem::status(path, error);
   Require(std::filesystem::exists(status), path.string(), ": no such file");
   Require(!std::filesystem::is_directory(status), path.string(), ": is a folder, not a model");
+  // Opening a pipe that nobody writes to would wait for ever.
+  Require(std::filesystem::is_regular_file(status), path.string(), ": is not a file");
   std::ifstream in(path, std::ios::binary | std::ios::ate);
   Require(in.good(), path.string(), ": cannot be opened: ", std::strerror(errno));
   const std::streamoff size = in.tellg();
@@ -98,16 +100,16 @@ class Importer {
   }
 
   Tensor ReadTensor(const onnx::TensorProto& proto, const std::string& what) const {
+    const DType dtype = ToDType(proto.data_type(), what);
     Shape shape;
-    DType dtype;
+    std::size_t bytes = 0;
     try {
       shape = Shape(std::vector<std::int64_t>(proto.dims().begin(), proto.dims().end()));
-      dtype = ToDType(proto.data_type(), what);
+      bytes = static_cast<std::size_t>(shape.NumElements()) * SizeOf(dtype);
     } catch (const Error& e) {
       throw Error(StrCat(what, ": ", e.what()));
     }
     Require(!proto.has_segment(), what, ": segmented tensors are not supported");
-    const auto bytes = static_cast<std::size_t>(shape.NumElements()) * SizeOf(dtype);
     if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
       return ReadExternal(proto, dtype, shape, what);
     }
@@ -183,6 +185,9 @@ class Importer {
     Require(!location.empty() && relative.is_relative() && *relative.begin() != "..", what,
             ": external data '", location, "' lies outside the model's folder");
     const std::filesystem::path path = folder_ / relative;
+    std::error_code error;
+    Require(std::filesystem::is_regular_file(path, error), what, ": external data '", path.string(),
+            "' cannot be opened: it is not a file");
     const auto bytes =
         static_cast<std::int64_t>(shape.NumElements()) * static_cast<std::int64_t>(SizeOf(dtype));
     Require(length == -1 || length == bytes, what, ": external data of ", length, " bytes for ",
@@ -334,10 +339,14 @@ class Importer {
       Require(inputs >= node.def->min_inputs &&
                   (node.def->max_inputs < 0 || inputs <= node.def->max_inputs),
               what, ": ", inputs, " inputs");
+      // Only what comes after those that every node of the type has may be left out.
+      for (int i = 0; i < node.def->min_inputs; ++i) {
+        Require(!proto.input(i).empty(), what, ": input ", i, " is missing");
+      }
       for (const std::string& name : proto.output()) {
         node.outputs.push_back(name.empty() ? kNoValue : by_name_.at(name));
       }
-      Require(!node.outputs.empty(), what, ": no outputs");
+      Require(!node.outputs.empty() && node.outputs[0] != kNoValue, what, ": no output 0");
       graph_.nodes.push_back(std::move(node));
     }
   }

@@ -162,11 +162,9 @@ class Planner {
       draft.outputs.push_back(NewArenaTensor(outputs[i]));
       Define(node.outputs[i], draft.outputs.back());
     }
-    try {
-      draft.step.kernel = node.def->prepare({node.op, inputs, outputs, packs_, options_.reference});
-    } catch (const Error& e) {
-      FailAtNode(graph_, node, e.what());
-    }
+    draft.step.kernel = AtNode(graph_, node, [&] {
+      return node.def->prepare({node.op, inputs, outputs, packs_, options_.reference});
+    });
     draft.step.name = node.op.name;
     draft.step.type = node.op.type;
     steps_.push_back(std::move(draft));
@@ -415,6 +413,12 @@ class Planner {
 Plan MakePlan(Graph graph, std::span<const Shape> input_shapes, const PlanOptions& options,
               PackCache& packs) {
   InferShapes(graph, input_shapes);
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
+    const DType declared = graph.output_decls[i].dtype,
+                dtype = graph.value(graph.outputs[i]).info.dtype;
+    Require(dtype == declared, graph.file, ": output '", graph.output_decls[i].name, "' is ", dtype,
+            ", declared as ", declared);
+  }
   if (!options.reference) RunPasses(graph, PassStage::kFast, options.disabled_passes);
   return Planner(graph, options, packs).Make();
 }

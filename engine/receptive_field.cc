@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::size_t kAxes = 2;
 constexpr double kSlack = 1e-6;  // of pixels, for sums of fractions that are whole numbers
+// Scales and fields beyond this say nothing about pictures, and products of two do not overflow.
+constexpr std::int64_t kMost = std::int64_t{1} << 24;
 
 // Pixels from first to last.
 struct Range {
@@ -71,7 +73,10 @@ std::optional<ReceptiveField> FindReceptiveField(const Graph& graph) {
         if (result.depends && (num != result.num[a] || den != result.den[a])) return std::nullopt;
         result.num[a] = num;
         result.den[a] = den;
-        result.alignment[a] = std::lcm(result.alignment[a], std::lcm(in.alignment[a], den));
+        result.alignment[a] = std::lcm(result.alignment[a], in.alignment[a]);
+        if (std::max({num, den, result.alignment[a]}) > kMost) return std::nullopt;
+        result.alignment[a] = std::lcm(result.alignment[a], den);
+        if (result.alignment[a] > kMost) return std::nullopt;
       }
       result.depends = true;
       edges.push_back({node.inputs[i], node.outputs[0], *field});
@@ -100,6 +105,9 @@ std::optional<ReceptiveField> FindReceptiveField(const Graph& graph) {
           .Include({static_cast<std::int64_t>(std::ceil(first - kSlack)),
                     static_cast<std::int64_t>(std::floor(last + kSlack))});
     }
+  }
+  for (const Range& range : at(graph.inputs[0]).needed) {
+    if (range.first < -kMost || range.last > kMost) return std::nullopt;
   }
   const auto axis = [&](std::size_t a) {
     const Range& range = at(graph.inputs[0]).needed[a];

@@ -128,7 +128,15 @@ RunProfile::Step Describe(const Step& step) {
   return out;
 }
 
-void RunSteps(const Plan& plan, RunState& state, Parallel& parallel, RunProfile* profile) {
+// Models may hold names with line breaks and terminal escapes; messages hold names.
+std::string OneLine(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, ' ');
+  return text;
+}
+
+void RunSteps(const std::string& file, const Plan& plan, RunState& state, Parallel& parallel,
+              RunProfile* profile) {
   const std::size_t scratch =
       plan.scratch_bytes_per_thread * static_cast<std::size_t>(parallel.num_threads());
   if (state.scratch.size() < scratch) state.scratch = AlignedBuffer(scratch);
@@ -149,14 +157,30 @@ void RunSteps(const Plan& plan, RunState& state, Parallel& parallel, RunProfile*
     const auto inputs = views.first(step.inputs.size());
     const auto outputs = views.subspan(step.inputs.size(), step.outputs.size());
     const double start_ms = profile != nullptr ? elapsed_ms() : 0;
-    step.kernel->Run(
-        {inputs, outputs, parallel, state.scratch.data(), plan.scratch_bytes_per_thread});
+    try {
+      step.kernel->Run(
+          {inputs, outputs, parallel, state.scratch.data(), plan.scratch_bytes_per_thread});
+    } catch (const Error& e) {  // about the values of a tensor
+      throw Error(OneLine(StrCat(file, ": node '", step.name, "' (", step.type, "): ", e.what())));
+    }
     if (profile != nullptr) {
       profile->steps.push_back(Describe(step));
       profile->steps.back().start_ms = start_ms;
       profile->steps.back().end_ms = elapsed_ms();
     }
     views = views.subspan(step.inputs.size() + step.outputs.size());
+  }
+}
+
+// What `work` returns. Its Errors are one line, and lack of memory is an Error about the file.
+template <typename Work>
+auto WithErrors(const std::string& file, Work&& work) {
+  try {
+    return work();
+  } catch (const Error& e) {
+    throw Error(OneLine(e.what()));
+  } catch (const std::bad_alloc&) {
+    throw Error(file + ": not enough memory");
   }
 }
 
@@ -171,9 +195,20 @@ std::vector<std::string> PassNames() {
 }
 
 struct Session::Impl {
+  Impl(Graph imported, const SessionOptions& options)
+      : graph(std::move(imported)),
+        plan_options{DisabledPasses(options.disabled_passes), options.reference},
+        max_plans(static_cast<std::size_t>(std::max(1, options.max_plans))) {
+    RunPasses(graph, PassStage::kRequired, {});
+    FoldConstants(graph);
+    if (!options.reference) {
+      RunPasses(graph, PassStage::kCanonical, plan_options.disabled_passes);
+    }
+  }
+
   Graph graph;  // canonical; plans work on copies
   PlanOptions plan_options;
-  std::size_t max_plans = 8;
+  std::size_t max_plans;
   PackCache packs;
   std::mutex mutex;
   std::list<std::shared_ptr<CachedPlan>> plans;  // most recently used first
@@ -185,7 +220,8 @@ struct Session::Impl {
     if (it == graph.input_decls.end()) {
       std::string names;
       for (const ValueDecl& d : graph.input_decls) names += (names.empty() ? "" : ", ") + d.name;
-      throw Error(StrCat(graph.file, ": no input is called '", name, "' (inputs: ", names, ")"));
+      throw Error(
+          OneLine(StrCat(graph.file, ": no input is called '", name, "' (inputs: ", names, ")")));
     }
     return static_cast<std::size_t>(it - graph.input_decls.begin());
   }
@@ -211,7 +247,8 @@ struct Session::Impl {
     }
     CheckRanks(shapes);
     auto cached = std::make_shared<CachedPlan>();
-    cached->plan = MakePlan(graph, shapes, plan_options, packs);
+    cached->plan =
+        WithErrors(graph.file, [&] { return MakePlan(graph, shapes, plan_options, packs); });
     plans.push_front(cached);
     if (plans.size() > max_plans) plans.pop_back();
     return cached;
@@ -221,37 +258,19 @@ struct Session::Impl {
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Session::~Session() = default;
 
-namespace {
-
-// What all ways to load have in common, after the import.
-void Prepare(Graph& graph, PlanOptions& plan_options, const SessionOptions& options) {
-  plan_options.reference = options.reference;
-  plan_options.disabled_passes = DisabledPasses(options.disabled_passes);
-  RunPasses(graph, PassStage::kRequired, {});
-  FoldConstants(graph);
-  if (!options.reference) {
-    RunPasses(graph, PassStage::kCanonical, plan_options.disabled_passes);
-  }
-}
-
-}  // namespace
-
 std::shared_ptr<Session> Session::Load(const std::filesystem::path& path,
                                        const SessionOptions& options) {
-  auto impl = std::make_unique<Impl>();
-  impl->graph = ImportOnnx(path);
-  impl->max_plans = static_cast<std::size_t>(std::max(1, options.max_plans));
-  Prepare(impl->graph, impl->plan_options, options);
-  return std::shared_ptr<Session>(new Session(std::move(impl)));
+  return WithErrors(path.string(), [&] {
+    return std::shared_ptr<Session>(new Session(std::make_unique<Impl>(ImportOnnx(path), options)));
+  });
 }
 
 std::shared_ptr<Session> Session::LoadFromMemory(std::span<const std::byte> model, std::string name,
                                                  const SessionOptions& options) {
-  auto impl = std::make_unique<Impl>();
-  impl->graph = ImportOnnx(model, name, {});
-  impl->max_plans = static_cast<std::size_t>(std::max(1, options.max_plans));
-  Prepare(impl->graph, impl->plan_options, options);
-  return std::shared_ptr<Session>(new Session(std::move(impl)));
+  return WithErrors(name, [&] {
+    return std::shared_ptr<Session>(
+        new Session(std::make_unique<Impl>(ImportOnnx(model, name, {}), options)));
+  });
 }
 
 const std::vector<ValueDecl>& Session::inputs() const { return impl_->graph.input_decls; }
@@ -267,9 +286,11 @@ std::size_t Session::ArenaBytes(std::span<const Shape> input_shapes) {
 
 std::optional<ReceptiveField> Session::FindReceptiveField(std::span<const Shape> input_shapes) {
   impl_->CheckRanks(input_shapes);
-  Graph graph = impl_->graph;
-  InferShapes(graph, input_shapes);
-  return tessera::FindReceptiveField(graph);
+  return WithErrors(impl_->graph.file, [&] {
+    Graph graph = impl_->graph;
+    InferShapes(graph, input_shapes);
+    return tessera::FindReceptiveField(graph);
+  });
 }
 
 void Session::Run(std::span<const NamedView> inputs, std::vector<Tensor>& outputs,
@@ -325,12 +346,12 @@ void Session::Run(std::span<const NamedView> inputs, std::vector<Tensor>& output
       state->output_bytes[i] = outputs[i].view().bytes;
     }
     if (parallel != nullptr) {
-      RunSteps(plan, *state, *parallel, profile);
+      RunSteps(graph.file, plan, *state, *parallel, profile);
     } else if (const auto lock = SharedTeam::Get().TryLock(); lock.owns_lock()) {
-      RunSteps(plan, *state, SharedTeam::Get().team(), profile);
+      RunSteps(graph.file, plan, *state, SharedTeam::Get().team(), profile);
     } else {
       SerialParallel serial;
-      RunSteps(plan, *state, serial, profile);
+      RunSteps(graph.file, plan, *state, serial, profile);
     }
   } catch (const std::bad_alloc&) {
     throw Error(StrCat(graph.file, ": not enough memory to run (", plan.arena_bytes >> 20,

@@ -2,6 +2,7 @@
 // https://onnx.ai/onnx/operators/onnx__Dropout.html
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "ops/elements.h"
 #include "ops/op.h"
@@ -13,7 +14,8 @@ void InferDropout(const InferContext& context) {
   InferSameAsInput0(context);
   const TensorInfo& in = context.Input(0);
   if (context.node.opset >= 12 && context.HasInput(2)) {
-    Require(ToInt64s(context.Constant(2).view()).at(0) == 0, "training mode is not supported");
+    Require(ToInt64s(context.Constant(2).view()) == std::vector<std::int64_t>{0},
+            "training mode is not supported");
   }
   if (context.outputs.size() > 1) {
     context.SetOutput(1, context.node.opset < 10 ? in.dtype : DType::kBool, in.shape);

@@ -2,7 +2,6 @@
 
 #include <bit>
 #include <cstring>
-#include <limits>
 
 #include "ops/error.h"
 #include "simd/cpu_target.h"
@@ -133,16 +132,18 @@ void Shape::PushBack(std::int64_t dim) {
 std::int64_t Shape::NumElements() const { return NumElements(0, rank_); }
 
 std::int64_t Shape::NumElements(int first, int last) const {
-  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max() / 8;
+  constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;
   std::int64_t product = 1;
   bool empty = false;
-  for (int i = first; i < last; ++i) empty |= (*this)[i] == 0;
-  if (empty) return 0;
   for (int i = first; i < last; ++i) {
-    if ((*this)[i] > kMax / product) throw Error(StrCat("tensor ", *this, " is too large"));
+    if ((*this)[i] == 0) {
+      empty = true;
+      continue;
+    }
+    Require((*this)[i] <= kMaxElements / product, "tensor ", *this, " is too large");
     product *= (*this)[i];
   }
-  return product;
+  return empty ? 0 : product;
 }
 
 bool Shape::operator==(const Shape& other) const {

@@ -107,8 +107,8 @@ class Shape {
   }
   const std::int64_t* begin() const { return dims_.data(); }
   const std::int64_t* end() const { return dims_.data() + rank_; }
-  // Product of all dimensions. Throws Error if it, or the size in bytes for 8-byte elements,
-  // would not fit in 63 bits.
+  // Product of all dimensions. Throws Error if that of those that are not 0 exceeds 2^40: more than
+  // any machine holds, and few enough that no size in bytes overflows, with lanes and pads too.
   std::int64_t NumElements() const;
   // Product of the dimensions in [first, last).
   std::int64_t NumElements(int first, int last) const;

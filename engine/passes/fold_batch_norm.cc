@@ -1,6 +1,7 @@
 // y = (conv(x) - mean) / sqrt(var + eps) * gamma + beta is a convolution with scaled weights.
 // https://onnx.ai/onnx/operators/onnx__BatchNormalization.html
 #include <cmath>
+#include <utility>
 
 #include "engine/passes/passes.h"
 
@@ -23,7 +24,12 @@ int FoldBatchNorm(Graph& graph) {
       continue;
     }
     Node& conv = graph.nodes[static_cast<std::size_t>(producer)];
-    if (conv.op.type != "Conv" || bn.op.attributes.Int("training_mode", 0) != 0) continue;
+    if (conv.op.type != "Conv") continue;
+    const auto [training, epsilon] = AtNode(graph, bn, [&] {
+      const Attributes& a = bn.op.attributes;
+      return std::pair(a.Int("training_mode", 0) != 0, a.Float("epsilon", 1e-5f));
+    });
+    if (training) continue;
     const Tensor* weights = graph.Constant(conv.inputs[1]);
     const bool has_bias = conv.inputs.size() > 2 && conv.inputs[2] != kNoValue;
     const Tensor* bias = has_bias ? graph.Constant(conv.inputs[2]) : nullptr;
@@ -38,7 +44,6 @@ int FoldBatchNorm(Graph& graph) {
         var->size() != channels || (has_bias && bias->size() != channels)) {
       continue;
     }
-    const float epsilon = bn.op.attributes.Float("epsilon", 1e-5f);
     Tensor new_weights = weights->Clone();
     Tensor new_bias(DType::kFloat32, {channels});
     const std::int64_t per_channel = weights->shape().NumElements(1, weights->shape().rank());

@@ -94,7 +94,8 @@ int FuseActivation(Graph& graph) {
     if (readers.size() == 1 && FusableConv(graph, x, 1, producers, consumers) >= 0) {
       const Node& reader = graph.nodes[static_cast<std::size_t>(readers[0])];
       if (reader.inputs[0] != x) continue;
-      if (const auto activation = AsActivation(graph, reader)) {
+      if (const auto activation =
+              AtNode(graph, reader, [&] { return AsActivation(graph, reader); })) {
         fused = *activation;
         last = readers[0];
       }

@@ -38,8 +38,11 @@ int FuseGate(Graph& graph) {
       if (sum->inputs[0] != x && sum->inputs[1] != x) continue;
       const ValueId shortcut = sum->inputs[sum->inputs[0] == x ? 1 : 0];
       const int conv = FusableConv(graph, x, 2, producers, consumers);
+      const Shape& shape = graph.value(x).info.shape;
+      // A 0.5 of shape 1x1x1x1x1 would give the result another rank.
       if (shortcut == x || conv < 0 || graph.Constant(shortcut) != nullptr ||
-          graph.value(shortcut).info.shape != graph.value(x).info.shape) {
+          graph.value(shortcut).info.shape != shape ||
+          graph.value(mul.outputs[0]).info.shape != shape) {
         continue;
       }
       const Node& node = graph.nodes[static_cast<std::size_t>(conv)];

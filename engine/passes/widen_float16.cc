@@ -27,8 +27,9 @@ Node MakeCast(const Graph& graph, ValueId from, ValueId to, DType dtype) {
   return cast;
 }
 
-bool CastsToFloat16(const Node& node) {
-  return node.op.type == "Cast" && node.op.attributes.Int("to", 0) == 10;
+bool CastsToFloat16(const Graph& graph, const Node& node) {
+  return node.op.type == "Cast" &&
+         AtNode(graph, node, [&] { return node.op.attributes.Int("to", 0); }) == 10;
 }
 
 }  // namespace
@@ -61,7 +62,7 @@ int WidenFloat16(Graph& graph) {
   }
   for (Node& node : graph.nodes) {
     nodes.push_back(node);
-    if (!CastsToFloat16(node)) continue;
+    if (!CastsToFloat16(graph, node)) continue;
     const ValueId half = node.outputs[0];
     const ValueId wide = graph.AddValue(graph.value(half).name + ".float32");
     graph.ReplaceUses(half, wide);

@@ -1,7 +1,10 @@
 // What files the importer takes, and what it says about the others.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -65,6 +68,8 @@ TEST_F(ImportFiles, NamesFileAndReasonWhenThereIsNoModel) {
   EXPECT_THAT(LoadError(folder_), HasSubstr("is a folder"));
   EXPECT_THAT(LoadError(Write("empty.onnx", "")), HasSubstr("empty"));
   EXPECT_THAT(LoadError(Write("text.onnx", "this is no model")), HasSubstr("not an ONNX model"));
+  ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);  // must not wait for a writer
+  EXPECT_THAT(LoadError(folder_ / "pipe"), HasSubstr("not a file"));
 }
 
 TEST_F(ImportFiles, EveryTruncationIsAnError) {
@@ -101,6 +106,16 @@ TEST(Import, ListsAllUnsupportedOperatorsAtOnce) {
       .Output("c");
   EXPECT_THAT(LoadError(m), AllOf(HasSubstr("Wibble"), HasSubstr("Wibble_a"), HasSubstr("Wobble"),
                                   testing::Not(HasSubstr("Relu"))));
+}
+
+TEST(Import, MessagesAreOneLineWhateverNamesHold) {
+  TestModel m;
+  m.Input("x", {1}).Node("Relu", {"x"}, {"y"}, {{"alpha", 1.0f}});
+  auto* node = m.proto.mutable_graph()->mutable_node(0);
+  node->set_name("two\nlines\x1B[31m");
+  node->set_input(0, "no\rwhere");
+  m.Output("y");
+  EXPECT_THAT(LoadError(m), AllOf(HasSubstr("'two lines [31m'"), HasSubstr("'no where'")));
 }
 
 TEST(Import, FusedOperatorsAndForeignDomainsAreNotAccepted) {
@@ -141,6 +156,51 @@ TEST(Import, GraphsHaveToBeSound) {
   TestModel arity;
   arity.Input("x", {1}).Node("Relu", {"x", "x"}, {"y"}).Output("y");
   EXPECT_THAT(LoadError(arity), HasSubstr("2 inputs"));
+}
+
+// Optional inputs and outputs are left out by an empty name; the others cannot be.
+TEST(Import, RequiredInputsAndOutputsHaveToBeNamed) {
+  TestModel cast;
+  cast.Input("x", {1}).Node("Cast", {"x"}, {""}, {{"to", std::int64_t{10}}});
+  cast.Node("Relu", {"x"}, {"y"}).Output("y");
+  EXPECT_THAT(LoadError(cast), AllOf(HasSubstr("Cast"), HasSubstr("no output 0")));
+
+  TestModel bn;
+  bn.Input("x", {1, 2}).Noise("w", {2});
+  bn.Node("BatchNormalization", {"", "w", "w", "w", "x"}, {"y"}).Output("y");
+  EXPECT_THAT(LoadError(bn), AllOf(HasSubstr("BatchNormalization"), HasSubstr("input 0")));
+}
+
+TEST(Import, ErrorsOfPassesNameTheNode) {
+  TestModel cast;
+  cast.Input("x", {1}).Node("Cast", {"x"}, {"y"}, {{"to", "FLOAT16"}}).Output("y");
+  EXPECT_THAT(LoadError(cast), AllOf(HasSubstr("test.onnx"), HasSubstr("'Cast_y' (Cast)"),
+                                     HasSubstr("not of type int")));
+  TestModel bn;
+  bn.Input("x", {1, 1, 4, 4}).Noise("w", {1, 1, 1, 1}).Floats("one", {1}, {1});
+  bn.Node("Conv", {"x", "w"}, {"c"});
+  bn.Node("BatchNormalization", {"c", "one", "one", "one", "one"}, {"y"},
+          {{"epsilon", std::int64_t{1}}});
+  bn.Output("y");
+  EXPECT_THAT(LoadError(bn), AllOf(HasSubstr("test.onnx"), HasSubstr("(BatchNormalization)"),
+                                   HasSubstr("'epsilon'")));
+}
+
+TEST(Import, LackOfMemoryIsAnError) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers abort where memory is refused";
+#endif
+  // Some systems promise any amount of memory.
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  rlimit limited = before;
+  limited.rlim_cur = std::min<rlim_t>(before.rlim_max, rlim_t{1} << 40);
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &limited), 0);
+  TestModel m;
+  m.Ints("shape", {1 << 20, 1 << 20}).Node("ConstantOfShape", {"shape"}, {"y"}).Output("y");
+  EXPECT_THAT(LoadError(m), AllOf(HasSubstr("test.onnx"), HasSubstr("(ConstantOfShape)"),
+                                  HasSubstr("not enough memory")));
+  setrlimit(RLIMIT_AS, &before);
 }
 
 TEST(Import, NodesMayComeInAnyOrder) {
@@ -248,6 +308,7 @@ TEST_F(ImportFiles, ExternalDataIsReadFromBesideTheModelAndNowhereElse) {
   EXPECT_THAT(LoadError(set("data/weights.bin", "0", "12")), HasSubstr("external data of 12"));
   EXPECT_THAT(LoadError(set("data/weights.bin", "zero", "8")), HasSubstr("not a number"));
   EXPECT_THAT(LoadError(set("nowhere.bin", "0", "8")), HasSubstr("cannot be opened"));
+  EXPECT_THAT(LoadError(set("data", "0", "8")), HasSubstr("not a file"));
   EXPECT_THAT(LoadError(set("../weights.bin", "0", "8")), HasSubstr("outside"));
   EXPECT_THAT(LoadError(set("data/../../weights.bin", "0", "8")), HasSubstr("outside"));
   EXPECT_THAT(LoadError(set("/etc/passwd", "0", "8")), HasSubstr("outside"));

@@ -155,6 +155,11 @@ TEST(FuseGate, SpansGate) {
   m.Node("Add", {"c", "x"}, {"a"}).Node("Mul", {"a", "g"}, {"y"}).Output("y");
   EXPECT_EQ(Rewrites(m, "fuse-gate"), 1);
   ExpectSameWithoutPass(m, "fuse-gate");
+  TestModel higher_rank = m;
+  for (int i = 0; i < 5; ++i)
+    higher_rank.proto.mutable_graph()->mutable_initializer(1)->add_dims(1);
+  EXPECT_EQ(Rewrites(higher_rank, "fuse-gate"), 0);
+  ExpectSameWithoutPass(higher_rank, "fuse-gate");
   m.proto.mutable_graph()->mutable_initializer(1)->set_float_data(0, 0.25f);
   EXPECT_EQ(Rewrites(m, "fuse-gate"), 0);
   ExpectSameWithoutPass(m, "fuse-gate");

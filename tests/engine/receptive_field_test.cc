@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/session.h"
+#include "ops/error.h"
 #include "tests/engine/test_model.h"
 
 namespace tessera {
@@ -63,6 +64,27 @@ TEST(ReceptiveField, StridesAlignAndMultiply) {
   // block [0, 2) needs -3..3.
   EXPECT_EQ(field->height.before, 3);
   EXPECT_EQ(field->height.after, 2);
+}
+
+TEST(ReceptiveField, AbsurdScalesAndFieldsHaveNone) {
+  TestModel scaled;
+  scaled.Input("x0", {1, 1, -1, -1}).Floats("s", {4}, {1, 1, 255.0f / 256, 255.0f / 256});
+  for (int i = 0; i < 9; ++i) {
+    scaled.Node("Resize", {StrCat("x", i), "", "s"}, {StrCat("x", i + 1)},
+                {{"coordinate_transformation_mode", "asymmetric"}});
+  }
+  scaled.Output("x9");
+  EXPECT_FALSE(Field(scaled, {1, 1, 64, 64}));
+
+  const std::int64_t far = std::int64_t{1} << 30;
+  TestModel wide;
+  wide.Input("x0", {1, 1, -1, -1}).Noise("w", {1, 1, 1, 3});
+  for (int i = 0; i < 3; ++i) {
+    wide.Node("Conv", {StrCat("x", i), "w"}, {StrCat("x", i + 1)},
+              {{"dilations", Ints{1, far}}, {"pads", Ints{0, far, 0, far}}});
+  }
+  wide.Output("x3");
+  EXPECT_FALSE(Field(wide, {1, 1, 8, 8}));
 }
 
 TEST(ReceptiveField, GlobalOperatorsHaveNone) {

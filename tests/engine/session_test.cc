@@ -320,6 +320,41 @@ TEST(Session, ErrorsNameWhatIsWrong) {
   EXPECT_EQ(RunError(*session, {{"x", good.view()}}), "no error");
 }
 
+TEST(Session, ErrorsOfPassesAndPlansNameTheNode) {
+  TestModel alpha;
+  alpha.Input("x", {1, 1, -1, -1}).Noise("w", {1, 1, 1, 1}).Node("Conv", {"x", "w"}, {"c"});
+  alpha.Node("LeakyRelu", {"c"}, {"y"}, {{"alpha", "steep"}}).Output("y");
+  const Tensor x = Noise({1, 1, 2, 2}, 1);
+  EXPECT_THAT(
+      RunError(*alpha.Load(), {{"x", x.view()}}),
+      AllOf(HasSubstr("test.onnx"), HasSubstr("'LeakyRelu_y' (LeakyRelu)"), HasSubstr("'alpha'")));
+
+  // 2^48 elements; tensors that come with lanes and pads of a blocked layout must not overflow.
+  TestModel huge;
+  huge.Input("x", {1, 1, -1, -1}).Ints("pads", {0, 0, 0, 0, 0, 0, 1 << 24, 1 << 24});
+  huge.Node("Pad", {"x", "pads"}, {"p"}).Node("Relu", {"p"}, {"y"}).Output("y");
+  EXPECT_THAT(RunError(*huge.Load(), {{"x", x.view()}}),
+              AllOf(HasSubstr("'Pad_p' (Pad)"), HasSubstr("too large")));
+}
+
+TEST(Session, ErrorsOfKernelsNameTheNode) {
+  TestModel m;
+  m.Input("x", {3}).Input("i", {1}, onnx::TensorProto::INT64).Node("Gather", {"x", "i"}, {"y"});
+  m.Output("y");
+  const Tensor x = Noise({3}, 1), i = Tensor::FromVector<std::int64_t>({1}, {3});
+  EXPECT_THAT(
+      RunError(*m.Load(), {{"x", x.view()}, {"i", i.view()}}),
+      AllOf(HasSubstr("test.onnx"), HasSubstr("'Gather_y' (Gather)"), HasSubstr("index 3")));
+}
+
+TEST(Session, OutputsHaveTheirDeclaredType) {
+  TestModel m;
+  m.Input("x", {1}).Node("Relu", {"x"}, {"y"}).Output("y", onnx::TensorProto::INT64);
+  const Tensor x = Noise({1}, 1);
+  EXPECT_THAT(RunError(*m.Load(), {{"x", x.view()}}),
+              AllOf(HasSubstr("'y' is float32"), HasSubstr("int64")));
+}
+
 TEST(Session, UnknownPassesCannotBeDisabled) {
   EXPECT_THROW(SmallNet().Load({.disabled_passes = {"no-such-pass"}}), Error);
 }
@@ -329,7 +364,7 @@ TEST(Session, ArenaIsReusedAlongAChain) {
   m.Input("x", {1, 16, -1, -1}).Noise("w", {16, 16, 3, 3}, 0.1f);
   std::string last = "x";
   for (int i = 0; i < 10; ++i) {
-    const std::string next = "c" + std::to_string(i);
+    const std::string next = StrCat("c", i);
     m.Node("Conv", {last, "w"}, {next}, {{"pads", Ints{1, 1, 1, 1}}});
     last = next;
   }
