@@ -113,6 +113,18 @@ TEST(Slice, TakesSomeAxes) {
   EXPECT_THROW(SliceOf(x, {0}, {1}, {0}, {0}).Infer(), Error);
 }
 
+TEST(Slice, CutsLongRowsIntoPieces) {
+  const Tensor x = Iota({300000});
+  for (const std::int64_t step : {-1, 2}) {
+    const Tensor y =
+        SliceOf(x, {step < 0 ? 299998 : 1}, {step < 0 ? 0 : 299999}, {0}, {step}).RunOne();
+    ExpectElements(y, x,
+                   [&](const Ints& at) { return Ints{(step < 0 ? 299998 : 1) + step * at[0]}; });
+  }
+  const Tensor contiguous = SliceOf(x, {5}, {299995}).RunOne();
+  ExpectElements(contiguous, x, [](const Ints& at) { return Ints{at[0] + 5}; });
+}
+
 TEST(Slice, HasAttributesBeforeOpset10) {
   const Tensor y = OpCall("Slice", 9)
                        .Attr("starts", Ints{1})

@@ -364,6 +364,18 @@ TEST(Resize, FieldIsWhatOutputsDependOn) {
       }
     }
   }
+  // The field is that of the middle, whatever the border of a small example excludes.
+  const auto bordered = [](int exclude) {
+    return (*OpCall("Resize")
+                 .Attr("mode", "cubic")
+                 .Attr("exclude_outside", exclude)
+                 .In(Iota({1, 1, 4, 4}))
+                 .Absent()
+                 .Const(Floats({4}, {1, 1, 2, 2}))
+                 .Field())[0];
+  };
+  EXPECT_EQ(bordered(0).lo, bordered(1).lo);
+  EXPECT_EQ(bordered(0).hi, bordered(1).hi);
   const auto call = [] { return OpCall("Resize").In(Iota({1, 1, 4, 4})).Absent(); };
   EXPECT_FALSE(call().Absent().Const(Int64s({1, 1, 8, 8})).Field());
   EXPECT_FALSE(call()
