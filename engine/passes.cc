@@ -24,6 +24,9 @@ const Pass kPasses[] = {
     {"fuse-gate", "Conv + SPAN's gate (x + shortcut) * (sigmoid(x) - 0.5)", PassStage::kFast,
      FuseGate},
     {"fuse-residual", "Conv + x * scale + shortcut", PassStage::kFast, FuseResidual},
+    {"share-winograd-input",
+     "convolutions of a dense block read channels that were transformed for Winograd once",
+     PassStage::kFast, ShareWinogradInput},
     {"concat-in-place", "inputs of a Concat of channels are computed in their place in its output",
      PassStage::kPlan, nullptr},
 };

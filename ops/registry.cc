@@ -68,6 +68,7 @@ extern const OpDef kTransposeOp;
 extern const OpDef kUnsqueezeOp;
 extern const OpDef kUpsampleOp;
 extern const OpDef kWhereOp;
+extern const OpDef kWinogradInputOp;
 
 namespace {
 
@@ -134,6 +135,7 @@ const OpDef* const kOps[] = {
     &kUnsqueezeOp,
     &kUpsampleOp,
     &kWhereOp,
+    &kWinogradInputOp,
 };
 
 }  // namespace

@@ -249,11 +249,12 @@ inline constexpr int kRunLines = kLanes / 2;
 using Run = const float*;
 
 // m[vector][tile] = sum over the channels c of v[c / kLanes][tile][c % kLanes] * u[c][vector], for
-// kTiles tiles and kVectors vectors. Vectors of m, and blocks of channels in v, lie `block_stride`
-// floats apart. Fetches two of `runs` for each whole block of channels, unless it is null.
+// kTiles tiles and kVectors vectors. Blocks of channels lie v_stride and m_stride floats apart.
+// Fetches two of `runs` for each whole block of channels, unless it is null.
 template <int kTiles, int kVectors>
-void Multiply(const float* HWY_RESTRICT v, const float* HWY_RESTRICT u, std::int64_t channels,
-              float* HWY_RESTRICT m, std::ptrdiff_t block_stride, const Run* runs) {
+void Multiply(const float* HWY_RESTRICT v, std::ptrdiff_t v_stride, const float* HWY_RESTRICT u,
+              std::int64_t channels, float* HWY_RESTRICT m, std::ptrdiff_t m_stride,
+              const Run* runs) {
   // The calls for a block read the weights as one stream out of the L2 cache, faster than hardware
   // prefetchers bring it.
   constexpr std::ptrdiff_t kAhead = 2048 / sizeof(float), kLine = kAlignment / sizeof(float);
@@ -274,7 +275,7 @@ void Multiply(const float* HWY_RESTRICT v, const float* HWY_RESTRICT u, std::int
       }
     }
   };
-  for (; channels >= kLanes; channels -= kLanes, v += block_stride) {
+  for (; channels >= kLanes; channels -= kLanes, v += v_stride) {
     if (runs == nullptr) {
       HWY_UNROLL(4) for (int c = 0; c < kLanes; ++c) add_channel(c);
       continue;
@@ -292,7 +293,7 @@ void Multiply(const float* HWY_RESTRICT v, const float* HWY_RESTRICT u, std::int
   HWY_UNROLL(1) for (int c = 0; c < channels; ++c) add_channel(c);
   HWY_UNROLL(16) for (int t = 0; t < kTiles; ++t) {
     HWY_UNROLL(4) for (int j = 0; j < kVectors; ++j) {
-      hn::Store(sums[t][j], d, m + j * block_stride + t * kLanes);
+      hn::Store(sums[t][j], d, m + j * m_stride + t * kLanes);
     }
   }
 }
@@ -317,28 +318,29 @@ inline MultiplyFn FindMultiply(int tiles, int vectors) {
 }
 
 // M = U V for `tiles` tiles.
-inline void MultiplyBlock(const WinogradPlan& plan, const float* weights, const float* v, float* m,
-                          std::int64_t tiles, std::span<const Run> runs) {
+inline void MultiplyBlock(const WinogradPlan& plan, const float* weights,
+                          const TransformedTiles& transformed, float* m, std::int64_t tiles,
+                          std::span<const Run> runs) {
   const std::int64_t channels = plan.in.channels;
   const auto runs_a_call = static_cast<std::size_t>(plan.RunsPerProduct());
-  const std::ptrdiff_t block_stride = tiles * kLanes;
+  const std::ptrdiff_t m_stride = tiles * kLanes;
   for (std::int64_t position = 0; position < plan.NumPositions(); ++position) {
+    const float* const v = transformed.data + position * transformed.position_stride;
     const float* u = weights;
     for (const WinogradGroup& group : plan.groups) {
-      float* const m_group = m + group.first_vector * block_stride;
+      float* const m_group = m + group.first_vector * m_stride;
       const std::int64_t max = kMaxTiles[group.vectors - 1];
       std::int64_t parts = (tiles + max - 1) / max;
       for (std::int64_t t = 0, count; t < tiles; t += count, --parts) {
         count = (tiles - t + parts - 1) / parts;
-        FindMultiply(static_cast<int>(count), group.vectors)(v + t * kLanes, u, channels,
-                                                             m_group + t * kLanes, block_stride,
-                                                             runs.empty() ? nullptr : runs.data());
+        FindMultiply(static_cast<int>(count), group.vectors)(
+            v + t * kLanes, transformed.vector_stride, u, channels, m_group + t * kLanes, m_stride,
+            runs.empty() ? nullptr : runs.data());
         runs = runs.subspan(std::min(runs_a_call, runs.size()));
       }
       u += channels * group.vectors * kLanes;
     }
     weights += plan.u_stride;
-    v += plan.v_stride;
     m += plan.m_stride;
   }
 }
@@ -416,7 +418,7 @@ inline void CopyPixels(const float* from, std::ptrdiff_t from_stride, float* to,
 
 template <int kM>
 void TransformInputBlock(const WinogradPlan& plan, const float* input, std::int64_t first,
-                         std::int64_t tiles, float* v) {
+                         std::int64_t tiles, const TransformedTiles& v) {
   constexpr int kN = kM + 2, kRowStride = kN * kLanes;
   const BlockedLayout& in = plan.in;
   Window window = FindInput<kM>(plan, first);
@@ -428,15 +430,15 @@ void TransformInputBlock(const WinogradPlan& plan, const float* input, std::int6
     for (std::int64_t block = 0; block < in.blocks; ++block) {
       const float* const plane = input + block * in.plane_stride;
       const float* const source = plane + window.offset;
-      float* const target = v + (block * tiles + t) * kLanes;
+      float* const target = v.data + block * v.vector_stride + t * kLanes;
       PrefetchPixels<false>(plane, in.row_stride, next);
       if (whole) {
-        TransformInputTile<kM>(source, in.row_stride, target, plan.v_stride);
+        TransformInputTile<kM>(source, in.row_stride, target, v.position_stride);
       } else {
         CopyPixels(source, in.row_stride,
                    bordered + window.skipped_rows * kRowStride + window.skipped_cols * kLanes,
                    kRowStride, window);
-        TransformInputTile<kM>(bordered, kRowStride, target, plan.v_stride);
+        TransformInputTile<kM>(bordered, kRowStride, target, v.position_stride);
       }
     }
     window = next;
@@ -519,10 +521,15 @@ std::span<const Run> FindRuns(const WinogradPlan& plan, const WinogradData& data
 template <int kM>
 void RunBlock(const WinogradPlan& plan, const WinogradData& data, std::int64_t first,
               std::int64_t tiles, float* scratch) {
-  float* const v = scratch;
   float* const m = scratch + plan.NumPositions() * plan.v_stride;
-  TransformInputBlock<kM>(plan, data.input, first, tiles, v);
   auto* const runs = reinterpret_cast<Run*>(m + plan.NumPositions() * plan.m_stride);
+  TransformedTiles v = data.transformed;
+  if (v.data != nullptr) {
+    v.data += first * kLanes;
+  } else {
+    v = {scratch, plan.v_stride, tiles * kLanes};
+    TransformInputBlock<kM>(plan, data.input, first, tiles, v);
+  }
   MultiplyBlock(plan, data.weights, v, m, tiles, FindRuns<kM>(plan, data, first, tiles, runs));
   WithFinisher(data.epilogue, [&](const auto& finish) HWY_ATTR {
     TransformOutputBlock<kM>(plan, data, finish, first, tiles, m);

@@ -29,6 +29,13 @@ void RunWinogradBlock(const WinogradPlan& plan, const WinogradData& data, std::i
   run(plan, data, first, tiles, scratch);
 }
 
+void TransformWinogradInput(const WinogradPlan& plan, const float* input, std::int64_t first,
+                            std::int64_t tiles, const TransformedTiles& v) {
+  const auto run =
+      plan.m == 6 ? winograd::TransformInputBlock<6> : winograd::TransformInputBlock<4>;
+  run(plan, input, first, tiles, v);
+}
+
 void TransformWinogradWeights(const WinogradPlan& plan, const float* weights, float* u) {
   const auto run = plan.m == 6 ? winograd::TransformWeights<6> : winograd::TransformWeights<4>;
   run(plan, weights, u);
@@ -44,6 +51,7 @@ namespace tessera {
 namespace {
 
 HWY_EXPORT(RunWinogradBlock);
+HWY_EXPORT(TransformWinogradInput);
 HWY_EXPORT(TransformWinogradWeights);
 HWY_EXPORT(MaxTilesPerProduct);
 
@@ -147,8 +155,7 @@ double DirectCost(const ConvParams& p) {
 int ChooseTile(const ConvParams& p) {
   constexpr std::int64_t kMinInChannels = 8;  // with less, the transforms take most of the time
   if (p.in_channels < kMinInChannels || DirectCost(p) < WinogradCost(p, 4)) return 0;
-  // The transforms of F(6x6) are dearer, and its 64 positions of weights have to share the L2 cache
-  // with the tiles.
+  // The transforms of F(6x6) are dearer, and its weights should not fill the outer cache.
   constexpr std::int64_t kMaxWeightBytes = 8 << 20;
   const std::int64_t weight_bytes = p.in_channels * p.out_channels * 64 * sizeof(float);
   const bool six =
@@ -168,11 +175,75 @@ bool IsPlain3x3(const ConvParams& p) {
          zero_or_one(p.pad_left) && zero_or_one(p.pad_bottom) && zero_or_one(p.pad_right);
 }
 
+// What convolutions that share V have in common.
+constexpr int kSharedTile = 6;
+
+ConvParams SameSizeConv(const Shape& x) {
+  return {.batch = x[0],
+          .in_channels = x[1],
+          .in_height = x[2],
+          .in_width = x[3],
+          .out_channels = 1,
+          .out_height = x[2],
+          .out_width = x[3],
+          .kernel_h = 3,
+          .kernel_w = 3,
+          .stride_h = 1,
+          .stride_w = 1,
+          .dilation_h = 1,
+          .dilation_w = 1,
+          .pad_top = 1,
+          .pad_left = 1,
+          .pad_bottom = 1,
+          .pad_right = 1,
+          .groups = 1,
+          .epilogue = {}};
+}
+
+// Where V of tile `first` and those after it lies in a tensor of TransformedShape.
+TransformedTiles TransformedView(const TensorView& v, std::int64_t first) {
+  const BlockedLayout layout(v.shape);
+  return {v.data<float>() + first * layout.lanes, layout.row_stride, layout.plane_stride};
+}
+
+// As many blocks as keep the threads equally busy, as equal as can be. The cuts do not show in the
+// result, since tiles do not mix.
+template <typename Body>
+void ForEachBlock(const WinogradPlan& plan, Parallel& parallel, const Body& body) {
+  const std::int64_t tiles = plan.NumTiles(), threads = parallel.num_threads();
+  const std::int64_t blocks =
+      std::min(tiles, DivideUp(DivideUp(tiles, plan.block_tiles), threads) * threads);
+  parallel.For(blocks, [&](std::int64_t i, int thread) {
+    const std::int64_t first = tiles * i / blocks, end = tiles * (i + 1) / blocks;
+    body(first, end - first, thread);
+  });
+}
+
+class WinogradInput final : public Kernel {
+ public:
+  explicit WinogradInput(const Shape& x) : plan_(MakePlan(SameSizeConv(x), kSharedTile)) {}
+
+  std::string_view name() const override { return "winograd_input"; }
+
+  void Run(const RunContext& context) const override {
+    const auto transform = HWY_DYNAMIC_DISPATCH(TransformWinogradInput);
+    ForEachBlock(plan_, context.parallel, [&](std::int64_t first, std::int64_t tiles, int) {
+      transform(plan_, context.inputs[0].data<float>(), first, tiles,
+                TransformedView(context.outputs[0], first));
+    });
+  }
+
+ private:
+  WinogradPlan plan_;
+};
+
 class WinogradConv final : public Kernel {
  public:
-  WinogradConv(const ConvParams& params, int m, const ConvConstants& constants, PackCache& packs)
+  WinogradConv(const ConvParams& params, int m, bool input_is_transformed,
+               const ConvConstants& constants, PackCache& packs)
       : params_(params),
         plan_(MakePlan(params, m)),
+        input_is_transformed_(input_is_transformed),
         operands_(PackEpilogue(params.epilogue, constants.bias.get(), constants.slope.get(),
                                params.out_channels, plan_.out.blocks * plan_.out.lanes)),
         transforms_in_run_(plan_.NumTiles() >= kTilesToTransformInRun) {
@@ -208,27 +279,22 @@ class WinogradConv final : public Kernel {
         .bias = operands_.Bias(),
         .slope = operands_.Slope(),
         .epilogue = params_.epilogue,
-        .input = context.inputs[0].data<float>(),
+        .input = input_is_transformed_ ? nullptr : context.inputs[0].data<float>(),
+        .transformed =
+            input_is_transformed_ ? TransformedView(context.inputs[0], 0) : TransformedTiles{},
         .addend = params_.epilogue.combine == Combine::kNone
                       ? nullptr
                       : context.inputs[kConvAddend].data<float>(),
         .output = context.outputs[0].data<float>(),
     };
-    // As many blocks as keep the threads equally busy, as equal as can be. The cuts do not show in
-    // the result, since tiles do not mix.
-    const std::int64_t tiles = plan_.NumTiles();
-    const int threads = context.parallel.num_threads();
-    const std::int64_t blocks =
-        std::min(tiles, DivideUp(DivideUp(tiles, plan_.block_tiles), threads) * threads);
     if (transforms_in_run_) {
-      for (int i = 0; i < threads; ++i) *HasOwnWeights(context, i) = false;
+      for (int i = 0; i < context.parallel.num_threads(); ++i) *HasOwnWeights(context, i) = false;
     }
     const auto run_block = HWY_DYNAMIC_DISPATCH(RunWinogradBlock);
-    context.parallel.For(blocks, [&](std::int64_t i, int thread) {
+    ForEachBlock(plan_, context.parallel, [&](std::int64_t first, std::int64_t tiles, int thread) {
       WinogradData own = data;
       if (transforms_in_run_) own.weights = OwnWeights(context, thread);
-      const std::int64_t first = tiles * i / blocks, end = tiles * (i + 1) / blocks;
-      run_block(plan_, own, first, end - first,
+      run_block(plan_, own, first, tiles,
                 context.Scratch<float>(thread) + OwnWeightBytes() / sizeof(float));
     });
   }
@@ -258,6 +324,7 @@ class WinogradConv final : public Kernel {
 
   ConvParams params_;
   WinogradPlan plan_;
+  bool input_is_transformed_;
   EpilogueOperands operands_;
   bool transforms_in_run_;
   std::shared_ptr<const AlignedBuffer> weights_;  // transformed, unless transforms_in_run_
@@ -265,11 +332,28 @@ class WinogradConv final : public Kernel {
 
 }  // namespace
 
+int ChooseWinogradTile(const ConvParams& p) { return IsPlain3x3(p) ? ChooseTile(p) : 0; }
+
 std::unique_ptr<Kernel> MakeWinogradConv(const ConvParams& p, const ConvConstants& constants,
                                          PackCache& packs) {
-  const int m = IsPlain3x3(p) && constants.weights != nullptr ? ChooseTile(p) : 0;
-  if (m == 0) return nullptr;
-  return std::make_unique<WinogradConv>(p, m, constants, packs);
+  const int m = ChooseWinogradTile(p);
+  if (m == 0 || constants.weights == nullptr) return nullptr;
+  return std::make_unique<WinogradConv>(p, m, false, constants, packs);
+}
+
+Shape WinogradInputShape(const Shape& x) {
+  const WinogradPlan plan = MakePlan(SameSizeConv(x), kSharedTile);
+  // Positions lie an odd number of cache lines apart (see PositionStride).
+  return {1, x[1], plan.NumPositions(), plan.NumTiles() | 1};
+}
+
+std::unique_ptr<Kernel> MakeWinogradInput(const Shape& x) {
+  return std::make_unique<WinogradInput>(x);
+}
+
+std::unique_ptr<Kernel> MakeWinogradProduct(const ConvParams& params,
+                                            const ConvConstants& constants, PackCache& packs) {
+  return std::make_unique<WinogradConv>(params, kSharedTile, true, constants, packs);
 }
 
 }  // namespace tessera

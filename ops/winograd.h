@@ -68,14 +68,22 @@ struct WinogradPlan {
   }
 };
 
+// V of a block of tiles, where channel c of a tile at a position is at
+//   position * position_stride + c / lanes * vector_stride + tile * lanes + c % lanes.
+struct TransformedTiles {
+  float* data;
+  std::ptrdiff_t position_stride, vector_stride;
+};
+
 // One layer's data.
 struct WinogradData {
   const float* weights;  // U as [position][group][input channel][vector of group][lane]
   const float* bias;     // of EpilogueOperands
   const float* slope;
   Epilogue epilogue;
-  const float* input;
-  const float* addend;  // null unless the epilogue has one
+  const float* input;            // null if V is given
+  TransformedTiles transformed;  // V of all tiles, or null
+  const float* addend;           // null unless the epilogue has one
   float* output;
 };
 

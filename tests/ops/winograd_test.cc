@@ -301,6 +301,37 @@ TEST_P(WinogradConvTest, BytesDependOnlyOnThePlaceInTheTileGrid) {
   }
 }
 
+// In two steps, with the input transformed on its own: the same bytes.
+TEST_P(WinogradConvTest, TransformsTheInputOnItsOwn) {
+  TestThreads three(3);
+  for (int round = 0; round < 6; ++round) {
+    const Layer layer =
+        MakeLayer(Uniform(8, 70, random_), Uniform(9, 40, random_), 6 * Uniform(9, 11, random_),
+                  6 * Uniform(9, 11, random_), {},
+                  {.activation = Activation::kPRelu, .combine = Combine::kAdd}, random_);
+    SCOPED_TRACE(testing::Message() << layer.InputShape() << " -> " << layer.OutputShape());
+    ASSERT_TRUE(CanShareWinogradInput(layer.params));
+    const GuardedTensor input(layer.InputShape(), layer.input);
+    const GuardedTensor transformed(WinogradInputShape(layer.InputShape()));
+    const GuardedTensor addend(layer.OutputShape(), layer.addend);
+    const GuardedTensor output(layer.OutputShape());
+    PackCache packs;
+    const auto run = [&](const Kernel& kernel, const std::vector<TensorView>& inputs,
+                         const TensorView& out) {
+      const std::size_t stride = RoundUp(kernel.ScratchBytesPerThread(), kAlignment);
+      const AlignedBuffer scratch(stride * 3 + 1);
+      std::fill_n(scratch.data(), scratch.size(), std::byte{0xFF});
+      kernel.Run({inputs, std::span(&out, 1), three, scratch.data(), stride});
+    };
+    run(*MakeWinogradInput(layer.InputShape()), {input.view()}, transformed.view());
+    run(*MakeWinogradProduct(layer.params, layer.constants, packs),
+        {transformed.view(), {}, {}, {}, addend.view()}, output.view());
+    EXPECT_TRUE(transformed.GuardsAreIntact());
+    EXPECT_TRUE(output.GuardsAreIntact());
+    EXPECT_EQ(output.Values(), RunWinograd(layer, serial_));
+  }
+}
+
 TEST(WinogradConv, LeavesOtherConvolutionsAlone) {
   Random random(1);
   PackCache packs;
