@@ -50,7 +50,8 @@ struct MicroTile {
   std::size_t out_stride;
 };
 
-template <int kPixels, int kVectors>
+// The input is in blocks of kBlock channels: those of the tensor, or planes (1).
+template <int kPixels, int kVectors, std::size_t kBlock>
 void RunMicroTile(const MicroTile& t) {
   const hn::ScalableTag<float> d;
   using V = hn::Vec<decltype(d)>;
@@ -71,7 +72,7 @@ void RunMicroTile(const MicroTile& t) {
     const float* block = t.in + t.taps[tap];
     // Only real channels: those that pad a block may hold anything.
     for (std::size_t left = t.channels; left > 0; block += t.block_stride) {
-      const std::size_t n = std::min(left, kLanes);
+      const std::size_t n = std::min(left, kBlock);
       left -= n;
       for (const float* x = block; x != block + n; ++x) {
         V weights[kVectors];
@@ -80,7 +81,7 @@ void RunMicroTile(const MicroTile& t) {
         w += kVectors * kLanes;
 #pragma GCC unroll 16
         for (int p = 0; p < kPixels; ++p) {
-          const V input = hn::Set(d, x[p * kLanes]);
+          const V input = hn::Set(d, x[p * kBlock]);
 #pragma GCC unroll 16
           for (int v = 0; v < kVectors; ++v) sums[p][v] = hn::MulAdd(input, weights[v], sums[p][v]);
         }
@@ -98,26 +99,27 @@ void RunMicroTile(const MicroTile& t) {
 
 using MicroTileFn = void (*)(const MicroTile&);
 
-template <int kVectors, int... kPixels>
+template <std::size_t kBlock, int kVectors, int... kPixels>
 MicroTileFn MicroTileOf(int pixels, std::integer_sequence<int, kPixels...>) {
-  static constexpr MicroTileFn kTable[] = {&RunMicroTile<kPixels + 1, kVectors>...};
+  static constexpr MicroTileFn kTable[] = {&RunMicroTile<kPixels + 1, kVectors, kBlock>...};
   return kTable[pixels - 1];
 }
 
-template <int kVectors>
-MicroTileFn MicroTileOf(int pixels) {
-  return MicroTileOf<kVectors>(pixels, std::make_integer_sequence<int, kMaxPixels[kVectors - 1]>());
-}
-
-inline MicroTileFn FindMicroTile(int pixels, int vectors) {
+template <std::size_t kBlock>
+MicroTileFn MicroTileOf(int pixels, int vectors) {
   switch (vectors) {
     case 1:
-      return MicroTileOf<1>(pixels);
+      return MicroTileOf<kBlock, 1>(pixels, std::make_integer_sequence<int, kMaxPixels[0]>());
     case 2:
-      return MicroTileOf<2>(pixels);
+      return MicroTileOf<kBlock, 2>(pixels, std::make_integer_sequence<int, kMaxPixels[1]>());
     default:
-      return MicroTileOf<3>(pixels);
+      return MicroTileOf<kBlock, 3>(pixels, std::make_integer_sequence<int, kMaxPixels[2]>());
   }
+}
+
+inline MicroTileFn FindMicroTile(bool blocked, int pixels, int vectors) {
+  constexpr std::size_t kLanes = hn::MaxLanes(hn::ScalableTag<float>());
+  return blocked ? MicroTileOf<kLanes>(pixels, vectors) : MicroTileOf<1>(pixels, vectors);
 }
 
 // One tile of one image, with some of the output groups.
@@ -144,7 +146,7 @@ class DirectTask {
     if (plan_.in_place) {
       input_ = run_.inputs[0].data<float>() + image_ * plan_.input.image_stride + x0_ * kLanes;
     } else {
-      const std::int64_t blocks = (plan_.group_channels + kLanes - 1) / kLanes;
+      const std::int64_t blocks = (plan_.group_channels + plan_.in_lanes - 1) / plan_.in_lanes;
       CopyInput(plan_.groups[begin].first_input_block,
                 plan_.groups[end - 1].first_input_block + blocks);
       input_ = scratch_;
@@ -162,20 +164,21 @@ class DirectTask {
   // Copies blocks [first, last) of the tile's input; see conv_tiling.h.
   void CopyInput(std::int64_t first, std::int64_t last) {
     const std::int64_t top = y0_ * p_.stride_h - p_.pad_top;
-    for (std::int64_t r = 0; r < plan_.tiling.in_rows; ++r) {
-      const std::int64_t y = top + r;
-      // Taps outside of the image are left out by ValidTaps.
-      if (y < 0 || y >= p_.in_height || !RowIsRead(p_, r, rows_)) continue;
-      for (std::int64_t phase = 0; phase < p_.stride_w; ++phase) {
-        if (!PhaseIsRead(p_, phase)) continue;
-        const PhaseColumns columns = ColumnsOfPhase(p_, x0_, phase, plan_.tiling.phase_cols);
-        for (std::int64_t b = first; b < last; ++b) {
-          float* to = scratch_ + b * plan_.block_stride + r * plan_.row_stride +
-                      phase * plan_.tiling.phase_cols * kLanes;
-          std::memset(to, 0, columns.inside.begin * kLanes * sizeof(float));
-          CopyColumns(b, y, columns, to + columns.inside.begin * kLanes);
-          const std::int64_t after = plan_.tiling.phase_cols - columns.inside.end;
-          std::memset(to + columns.inside.end * kLanes, 0, after * kLanes * sizeof(float));
+    const std::int64_t count = plan_.tiling.phase_cols, lanes = plan_.in_lanes;
+    for (std::int64_t b = first; b < last; ++b) {
+      for (std::int64_t r = 0; r < plan_.tiling.in_rows; ++r) {
+        const std::int64_t y = top + r;
+        // Taps outside of the image are left out by ValidTaps.
+        if (y < 0 || y >= p_.in_height || !RowIsRead(p_, r, rows_)) continue;
+        for (std::int64_t phase = 0; phase < p_.stride_w; ++phase) {
+          if (!PhaseIsRead(p_, phase)) continue;
+          const PhaseColumns columns = ColumnsOfPhase(p_, x0_, phase, count);
+          const Range inside = columns.inside;
+          float* to =
+              scratch_ + b * plan_.block_stride + r * plan_.row_stride + phase * count * lanes;
+          std::memset(to, 0, inside.begin * lanes * sizeof(float));
+          CopyColumns(b, y, columns, to + inside.begin * lanes);
+          std::memset(to + inside.end * lanes, 0, (count - inside.end) * lanes * sizeof(float));
         }
       }
     }
@@ -184,31 +187,21 @@ class DirectTask {
   void CopyColumns(std::int64_t block, std::int64_t y, const PhaseColumns& columns, float* to) {
     const std::int64_t count = columns.inside.size();
     const std::int64_t x = columns.first + columns.inside.begin * p_.stride_w;
-    if (plan_.input_blocked) {
-      const BlockedLayout& in = plan_.input;
-      const float* from = run_.inputs[0].data<float>() + image_ * in.image_stride +
-                          block * in.plane_stride + y * in.row_stride + x * kLanes;
-      if (p_.stride_w == 1) {
-        std::memcpy(to, from, count * kLanes * sizeof(float));
-        return;
-      }
-      for (std::int64_t i = 0; i < count; ++i) {
-        hn::Store(hn::LoadU(kTag, from + i * p_.stride_w * kLanes), kTag, to + i * kLanes);
-      }
+    if (!plan_.input_blocked) {
+      const float* from = run_.inputs[0].data<float>() +
+                          ((image_ * p_.in_channels + block) * p_.in_height + y) * p_.in_width + x;
+      CopyStrided(kTag, from, p_.stride_w, count, to);
       return;
     }
-    const std::int64_t plane = p_.in_height * p_.in_width;
-    const std::int64_t channels = std::min(kLanes, p_.in_channels - block * kLanes);
-    const float* from = run_.inputs[0].data<float>() +
-                        (image_ * p_.in_channels + block * kLanes) * plane + y * p_.in_width + x;
+    const BlockedLayout& in = plan_.input;
+    const float* from = run_.inputs[0].data<float>() + image_ * in.image_stride +
+                        block * in.plane_stride + y * in.row_stride + x * kLanes;
     if (p_.stride_w == 1) {
-      PlanesToPixels(kTag, from, plane, channels, count, to);
+      std::memcpy(to, from, count * kLanes * sizeof(float));
       return;
     }
     for (std::int64_t i = 0; i < count; ++i) {
-      for (std::int64_t c = 0; c < channels; ++c) {
-        to[i * kLanes + c] = from[c * plane + i * p_.stride_w];
-      }
+      hn::Store(hn::LoadU(kTag, from + i * p_.stride_w * kLanes), kTag, to + i * kLanes);
     }
   }
 
@@ -255,17 +248,20 @@ class DirectTask {
     const std::int64_t step = std::max<std::int64_t>(1, kWeightFloats / tap_floats);
     const std::int64_t most = kMaxPixels[group.vectors - 1];
     const std::int64_t parts = (cols_ + most - 1) / most;
+    const std::int64_t part = cols_ / parts, wider_parts = cols_ % parts;
     std::int64_t tap = 0;
     do {  // once if there are no taps, for the bias
       tile.taps = plan_.taps.data() + tap;
       tile.num_taps = std::min(step, num_taps - tap);
       tile.weights = weights + tap * tap_floats;
       tile.bias = tap == 0 ? plan_.operands.Bias() + group.first_block * kLanes : nullptr;
+      tile.in = in;
+      tile.out = sums;
       for (std::int64_t i = 0; i < parts; ++i) {
-        const std::int64_t x = cols_ * i / parts;
-        tile.in = in + x * kLanes;
-        tile.out = sums + x * kLanes;
-        FindMicroTile(static_cast<int>(cols_ * (i + 1) / parts - x), group.vectors)(tile);
+        const std::int64_t pixels = part + (i < wider_parts ? 1 : 0);
+        FindMicroTile(plan_.input_blocked, static_cast<int>(pixels), group.vectors)(tile);
+        tile.in += pixels * plan_.in_lanes;
+        tile.out += pixels * kLanes;
       }
       tap += step;
     } while (tap < num_taps);

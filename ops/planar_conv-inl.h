@@ -168,11 +168,7 @@ class PlanarTask {
                         (image_ * p_.in_channels + group_ * plan_.in_group) * plane +
                         y * p_.in_width + x;
     for (std::int64_t c = 0; c < plan_.in_group; ++c, from += plane, to += plan_.plane_stride) {
-      if (p_.stride_w == 1) {
-        std::memcpy(to, from, count * sizeof(float));
-      } else {
-        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * p_.stride_w];
-      }
+      CopyStrided(kTag, from, p_.stride_w, count, to);
     }
   }
 
