@@ -19,6 +19,7 @@
 #include <cstring>
 #include <utility>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "ops/direct_conv.h"
 #include "ops/epilogue-inl.h"
@@ -31,9 +32,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // Registers: accumulators, the weight vectors, one broadcast.
 #if HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON  // 32 (better targets have lower numbers)
-inline constexpr std::array<int, 3> kMaxPixels = {14, 14, 9};
+inline constexpr std::array<int, 3> kMaxPixels = {28, 14, 9};
 #else
-inline constexpr std::array<int, 3> kMaxPixels = {8, 6, 4};
+inline constexpr std::array<int, 3> kMaxPixels = {12, 6, 4};
 #endif
 // Weights that are used together; they share the L1 cache with the input.
 inline constexpr std::int64_t kWeightFloats = 24 * 1024 / sizeof(float);
@@ -48,6 +49,7 @@ struct MicroTile {
   const float* bias;  // [kVectors * lanes], or null to start from what `out` holds
   float* out;         // pixel p of vector v goes to out + v * out_stride + p * lanes
   std::size_t out_stride;
+  bool prefetch;  // the pixels that follow
 };
 
 // The input is in blocks of kBlock channels: those of the tensor, or planes (1).
@@ -59,12 +61,12 @@ void RunMicroTile(const MicroTile& t) {
   float* out = t.out;
   const std::size_t out_stride = t.out_stride;
   V sums[kPixels][kVectors];
-#pragma GCC unroll 16
+#pragma GCC unroll 32
   for (int v = 0; v < kVectors; ++v) {
     // A step of 0 takes the bias for every pixel.
     const float* start = t.bias != nullptr ? t.bias + v * kLanes : out + v * out_stride;
     const std::size_t step = t.bias != nullptr ? 0 : kLanes;
-#pragma GCC unroll 16
+#pragma GCC unroll 32
     for (int p = 0; p < kPixels; ++p) sums[p][v] = hn::Load(d, start + p * step);
   }
   const float* w = t.weights;
@@ -74,23 +76,27 @@ void RunMicroTile(const MicroTile& t) {
     for (std::size_t left = t.channels; left > 0; block += t.block_stride) {
       const std::size_t n = std::min(left, kBlock);
       left -= n;
+      if (t.prefetch) {
+#pragma GCC unroll 32
+        for (int p = 0; p < kPixels; ++p) hwy::Prefetch(block + (kPixels + p) * kBlock);
+      }
       for (const float* x = block; x != block + n; ++x) {
         V weights[kVectors];
-#pragma GCC unroll 16
+#pragma GCC unroll 32
         for (int v = 0; v < kVectors; ++v) weights[v] = hn::Load(d, w + v * kLanes);
         w += kVectors * kLanes;
-#pragma GCC unroll 16
+#pragma GCC unroll 32
         for (int p = 0; p < kPixels; ++p) {
           const V input = hn::Set(d, x[p * kBlock]);
-#pragma GCC unroll 16
+#pragma GCC unroll 32
           for (int v = 0; v < kVectors; ++v) sums[p][v] = hn::MulAdd(input, weights[v], sums[p][v]);
         }
       }
     }
   }
-#pragma GCC unroll 16
+#pragma GCC unroll 32
   for (int v = 0; v < kVectors; ++v) {
-#pragma GCC unroll 16
+#pragma GCC unroll 32
     for (int p = 0; p < kPixels; ++p) {
       hn::Store(sums[p][v], d, out + v * out_stride + p * kLanes);
     }
@@ -244,6 +250,7 @@ class DirectTask {
     tile.channels = plan_.group_channels;
     tile.block_stride = plan_.block_stride;
     tile.out_stride = sums_stride;
+    tile.prefetch = plan_.in_place && num_taps == 1;
     // All micro-tiles of the row take some taps, whose weights stay in the L1 cache, then the next.
     const std::int64_t step = std::max<std::int64_t>(1, kWeightFloats / tap_floats);
     const std::int64_t most = kMaxPixels[group.vectors - 1];

@@ -69,15 +69,27 @@ AlignedBuffer PackWeights(const ConvParams& p, const std::vector<DirectGroup>& g
   return packed;
 }
 
+// A pointwise convolution of blocked tensors is one row of pixels. What lies between the rows of
+// the tensors is computed too: it holds anything.
+ConvParams WithoutRows(ConvParams p, const BlockedLayout& in) {
+  const bool pointwise = p.kernel_h == 1 && p.kernel_w == 1 && p.stride_h == 1 && p.stride_w == 1 &&
+                         p.out_height == p.in_height && p.out_width == p.in_width;
+  const std::int64_t row = in.row_stride / in.lanes;
+  // Not if much lies between them.
+  if (!pointwise || p.in_height == 0 || (row - p.in_width) * 16 > p.in_width) return p;
+  p.in_width = p.out_width = (p.in_height - 1) * row + p.in_width;
+  p.in_height = p.out_height = 1;
+  return p;
+}
+
 class DirectConv final : public Kernel {
  public:
-  explicit DirectConv(DirectPlan plan) : plan_(std::move(plan)) {
-    const ConvParams& p = plan_.params;
+  DirectConv(const ConvParams& p, DirectPlan plan) : plan_(std::move(plan)), flops_(p.Flops()) {
     name_ = StrCat("conv", p.kernel_h, "x", p.kernel_w, "_direct");
   }
 
   std::string_view name() const override { return name_; }
-  double Flops() const override { return plan_.params.Flops(); }
+  double Flops() const override { return flops_; }
   std::size_t ScratchBytesPerThread() const override {
     return (plan_.input_floats + plan_.sums_floats + plan_.planes_floats) * sizeof(float);
   }
@@ -93,6 +105,7 @@ class DirectConv final : public Kernel {
 
  private:
   DirectPlan plan_;
+  double flops_;
   std::string name_;
 };
 
@@ -102,7 +115,12 @@ std::unique_ptr<Kernel> MakeDirectConv(const ConvParams& params, const ConvConst
                                        Layout input_layout, Layout output_layout,
                                        PackCache& packs) {
   const std::int64_t lanes = FloatLanes();
-  const ConvParams& p = params;
+  const BlockedLayout input({params.batch, params.in_channels, params.in_height, params.in_width});
+  const BlockedLayout output(
+      {params.batch, params.out_channels, params.out_height, params.out_width});
+  const bool input_blocked = input_layout == Layout::kBlocked;
+  const bool output_blocked = output_layout == Layout::kBlocked;
+  const ConvParams p = input_blocked && output_blocked ? WithoutRows(params, input) : params;
   Require(p.groups == 1 ||
               (p.in_channels / p.groups % lanes == 0 && p.out_channels / p.groups % lanes == 0),
           "no direct convolution of ", p.in_channels, " channels in ", p.groups, " groups");
@@ -111,17 +129,16 @@ std::unique_ptr<Kernel> MakeDirectConv(const ConvParams& params, const ConvConst
   // Below this number of tasks, output groups become tasks of their own.
   constexpr std::int64_t kWantedTasks = 8;
 
-  const bool input_blocked = input_layout == Layout::kBlocked;
   const std::int64_t in_lanes = input_blocked ? lanes : 1;
   DirectPlan plan{
-      .params = params,
+      .params = p,
       .input_blocked = input_blocked,
-      .output_blocked = output_layout == Layout::kBlocked,
+      .output_blocked = output_blocked,
       .in_place = input_blocked && p.stride_w == 1 && p.pad_left == 0 && p.pad_right == 0,
       .in_lanes = in_lanes,
       .group_channels = p.in_channels / p.groups,
-      .input = BlockedLayout({p.batch, p.in_channels, p.in_height, p.in_width}),
-      .output = BlockedLayout({p.batch, p.out_channels, p.out_height, p.out_width}),
+      .input = input,
+      .output = output,
       .tiling = {},
       .splits = 1,
       .groups = MakeGroups(params, lanes, in_lanes),
@@ -139,7 +156,7 @@ std::unique_ptr<Kernel> MakeDirectConv(const ConvParams& params, const ConvConst
   plan.tiling = ChooseTiling(p, InputCopy::kTile, group_blocks * in_lanes, kColMultiple, p.batch);
   const std::int64_t tiles = std::max<std::int64_t>(1, p.batch * plan.tiling.NumTiles());
   const auto num_groups = static_cast<std::int64_t>(plan.groups.size());
-  plan.splits = std::clamp<std::int64_t>((kWantedTasks + tiles - 1) / tiles, 1, num_groups);
+  plan.splits = std::clamp<std::int64_t>(kWantedTasks / tiles, 1, num_groups);
 
   const std::int64_t phase_cols = plan.tiling.phase_cols;
   if (plan.in_place) {
@@ -162,7 +179,7 @@ std::unique_ptr<Kernel> MakeDirectConv(const ConvParams& params, const ConvConst
   plan.weights = packs.Get<AlignedBuffer>(constants.weights, kind, [&] {
     return PackWeights(params, plan.groups, lanes, constants.weights->data<float>());
   });
-  return std::make_unique<DirectConv>(std::move(plan));
+  return std::make_unique<DirectConv>(params, std::move(plan));
 }
 
 }  // namespace tessera
