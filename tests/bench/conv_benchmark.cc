@@ -14,7 +14,7 @@
 namespace tessera {
 namespace {
 
-enum class Which { kDirect, kPlanar, kDepthwise };
+enum class Which { kDirect, kPlanar, kDot, kDepthwise };
 
 struct BenchCase {
   const char* name;
@@ -60,7 +60,10 @@ void RunBench(benchmark::State& state, const BenchCase& c) {
       kernel = MakeDirectConv(p, constants, c.in, c.out, packs);
       break;
     case Which::kPlanar:
-      kernel = MakePlanarConv(p, constants, c.in, packs);
+      kernel = MakePlanarConv(p, constants, packs);
+      break;
+    case Which::kDot:
+      kernel = MakeDotConv(p, constants, packs);
       break;
     case Which::kDepthwise:
       kernel = MakeDepthwiseConv(p, constants, packs);
@@ -118,8 +121,9 @@ constexpr BenchCase kCases[] = {
     {"first_3x3_3_64_at_256", Which::kDirect, kRows, kBlocks, 3, 64, 256, 3},
     {"first_3x3_11_16_at_256", Which::kDirect, kRows, kBlocks, 11, 16, 256, 3},
     {"last_3x3_64_48_at_128", Which::kDirect, kBlocks, kRows, 64, 48, 128, 3},
-    {"last_3x3_64_3_at_256", Which::kPlanar, kBlocks, kRows, 64, 3, 256, 3},
-    {"last_1x1_96_4_at_16", Which::kPlanar, kBlocks, kRows, 96, 4, 16, 1},
+    {"last_3x3_64_3_at_256", Which::kDot, kBlocks, kRows, 64, 3, 256, 3},
+    {"last_3x3_64_3_at_48", Which::kDot, kBlocks, kRows, 64, 3, 48, 3},
+    {"last_1x1_96_4_at_16", Which::kDot, kBlocks, kRows, 96, 4, 16, 1},
     {"grouped_3x3_60_60_at_64", Which::kPlanar, kRows, kRows, 60, 60, 64, 3, 1, 10},
     {"depthwise_3x3_64_at_64", Which::kDepthwise, kBlocks, kBlocks, 64, 64, 64, 3, 1, 64},
     {"depthwise_3x3_16_at_16", Which::kDepthwise, kBlocks, kBlocks, 16, 16, 16, 3, 1, 16},

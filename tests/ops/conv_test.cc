@@ -252,12 +252,21 @@ TEST_P(ConvKernelTest, PlanarAgreesWithReference) {
     const ConvCase c = RandomCase(groups, groups * channels[random_() % 8],
                                   groups * channels[random_() % 7], random_);
     const Operands o = MakeOperands(c, random_);
-    for (Layout in : kLayouts) {
-      if (in == Layout::kBlocked && groups != 1) continue;
-      PackCache packs;
-      ASSERT_NO_FATAL_FAILURE(
-          Check(*MakePlanarConv(Params(c), Constants(o), in, packs), o, in, Layout::kRowMajor));
-    }
+    PackCache packs;
+    ASSERT_NO_FATAL_FAILURE(Check(*MakePlanarConv(Params(c), Constants(o), packs), o,
+                                  Layout::kRowMajor, Layout::kRowMajor));
+  }
+}
+
+TEST_P(ConvKernelTest, DotAgreesWithReference) {
+  const std::int64_t channels[] = {1, 3, 5, 16, 20, 33, 64};
+  for (int i = 0; i < 100; ++i) {
+    const auto out = 1 + static_cast<std::int64_t>(random_() % 8);
+    const ConvCase c = RandomCase(1, channels[random_() % 7], out, random_);
+    const Operands o = MakeOperands(c, random_);
+    PackCache packs;
+    ASSERT_NO_FATAL_FAILURE(Check(*MakeDotConv(Params(c), Constants(o), packs), o, Layout::kBlocked,
+                                  Layout::kRowMajor));
   }
 }
 
@@ -292,9 +301,12 @@ TEST_P(ConvKernelTest, TilesMeetWithoutASeam) {
         ASSERT_NO_FATAL_FAILURE(
             Check(*MakeDirectConv(Params(c), Constants(o), in, out, packs), o, in, out));
       }
-      ASSERT_NO_FATAL_FAILURE(
-          Check(*MakePlanarConv(Params(c), Constants(o), in, packs), o, in, Layout::kRowMajor));
     }
+    PackCache packs;
+    ASSERT_NO_FATAL_FAILURE(Check(*MakePlanarConv(Params(c), Constants(o), packs), o,
+                                  Layout::kRowMajor, Layout::kRowMajor));
+    ASSERT_NO_FATAL_FAILURE(Check(*MakeDotConv(Params(c), Constants(o), packs), o, Layout::kBlocked,
+                                  Layout::kRowMajor));
   }
 }
 
@@ -319,9 +331,9 @@ TEST_P(ConvKernelTest, EpiloguesTreatSpecialValuesAsTheReferenceDoes) {
       o.w = std::make_shared<Tensor>(Tensor::FromVector<float>(c.w, {1}));
       RunKernel(*MakeReferenceConv(Params(c)), Views(o, o.x.view(), o.addend.view()), o.wanted, 1);
       PackCache packs;
-      const auto check = [&](const Kernel& kernel, Layout layout) {
+      const auto check = [&](const Kernel& kernel, Layout in_layout, Layout layout) {
         Tensor out(DType::kFloat32, o.out, layout);
-        const Tensor x = ToLayout(o.x, layout);
+        const Tensor x = ToLayout(o.x, in_layout);
         const Tensor addend = o.addend.view().present() ? ToLayout(o.addend, layout) : Tensor();
         RunKernel(kernel, Views(o, x.view(), addend.view()), out, 1);
         const Tensor got = ToLayout(out, Layout::kRowMajor);
@@ -334,10 +346,11 @@ TEST_P(ConvKernelTest, EpiloguesTreatSpecialValuesAsTheReferenceDoes) {
         }
       };
       for (Layout layout : kLayouts) {
-        check(*MakeDirectConv(Params(c), Constants(o), layout, layout, packs), layout);
+        check(*MakeDirectConv(Params(c), Constants(o), layout, layout, packs), layout, layout);
       }
-      check(*MakePlanarConv(Params(c), Constants(o), Layout::kRowMajor, packs), Layout::kRowMajor);
-      check(*MakeDepthwiseConv(Params(c), Constants(o), packs), Layout::kBlocked);
+      check(*MakePlanarConv(Params(c), Constants(o), packs), Layout::kRowMajor, Layout::kRowMajor);
+      check(*MakeDotConv(Params(c), Constants(o), packs), Layout::kBlocked, Layout::kRowMajor);
+      check(*MakeDepthwiseConv(Params(c), Constants(o), packs), Layout::kBlocked, Layout::kBlocked);
     }
   }
 }
