@@ -49,8 +49,40 @@ struct MicroTile {
   const float* bias;  // [kVectors * lanes], or null to start from what `out` holds
   float* out;         // pixel p of vector v goes to out + v * out_stride + p * lanes
   std::size_t out_stride;
-  bool prefetch;  // the pixels that follow
+  bool prefetch;             // the pixels that follow
+  const Epilogue* epilogue;  // null: the sums are stored as they are
+  const float* slope;        // [kVectors * lanes]
 };
+
+// Epilogues of so few instructions that they are done while the sums are in registers.
+inline bool FinishesInRegisters(const Epilogue& epilogue) {
+  if (epilogue.combine != Combine::kNone) return false;
+  switch (epilogue.activation) {
+    case Activation::kNone:
+    case Activation::kRelu:
+    case Activation::kLeakyRelu:
+    case Activation::kPRelu:
+    case Activation::kClip:
+    case Activation::kHardSwish:
+      return true;
+    default:
+      return false;
+  }
+}
+
+template <int kPixels, int kVectors, class D, class V, class Finish>
+HWY_INLINE void StoreMicroTile(D d, const MicroTile& t, const V (&sums)[kPixels][kVectors],
+                               const Finish& finish) {
+#pragma GCC unroll 32
+  for (int v = 0; v < kVectors; ++v) {
+    const V slope = hn::Load(d, t.slope + v * hn::MaxLanes(d));
+#pragma GCC unroll 32
+    for (int p = 0; p < kPixels; ++p) {
+      hn::Store(finish(d, sums[p][v], slope, nullptr), d,
+                t.out + v * t.out_stride + p * hn::MaxLanes(d));
+    }
+  }
+}
 
 // The input is in blocks of kBlock channels: those of the tensor, or planes (1).
 template <int kPixels, int kVectors, std::size_t kBlock>
@@ -84,6 +116,10 @@ void RunMicroTile(const MicroTile& t) {
         V weights[kVectors];
 #pragma GCC unroll 32
         for (int v = 0; v < kVectors; ++v) weights[v] = hn::Load(d, w + v * kLanes);
+        if constexpr (kVectors > 1) {
+#pragma GCC unroll 32
+          for (int v = 0; v < kVectors; ++v) hwy::Prefetch(w + (8 * kVectors + v) * kLanes);
+        }
         w += kVectors * kLanes;
 #pragma GCC unroll 32
         for (int p = 0; p < kPixels; ++p) {
@@ -94,12 +130,22 @@ void RunMicroTile(const MicroTile& t) {
       }
     }
   }
-#pragma GCC unroll 32
-  for (int v = 0; v < kVectors; ++v) {
-#pragma GCC unroll 32
-    for (int p = 0; p < kPixels; ++p) {
-      hn::Store(sums[p][v], d, out + v * out_stride + p * kLanes);
-    }
+  switch (t.epilogue == nullptr ? Activation::kNone : t.epilogue->activation) {
+    case Activation::kNone:
+      StoreMicroTile(d, t, sums, [](auto, V x, V, const float*) HWY_ATTR { return x; });
+      break;
+    case Activation::kRelu:
+      StoreMicroTile(d, t, sums, FixedFinisher<Activation::kRelu, Combine::kNone>(*t.epilogue));
+      break;
+    case Activation::kClip:
+      StoreMicroTile(d, t, sums, FixedFinisher<Activation::kClip, Combine::kNone>(*t.epilogue));
+      break;
+    case Activation::kHardSwish:
+      StoreMicroTile(d, t, sums,
+                     FixedFinisher<Activation::kHardSwish, Combine::kNone>(*t.epilogue));
+      break;
+    default:
+      StoreMicroTile(d, t, sums, FixedFinisher<Activation::kPRelu, Combine::kNone>(*t.epilogue));
   }
 }
 
@@ -140,6 +186,7 @@ class DirectTask {
     task /= t.col_tiles;
     y0_ = task % t.row_tiles * t.rows;
     image_ = task / t.row_tiles;
+    finish_in_registers_ = plan.output_blocked && FinishesInRegisters(p_.epilogue);
     rows_ = std::min(t.rows, p_.out_height - y0_);
     cols_ = std::min(t.cols, p_.out_width - x0_);
   }
@@ -251,6 +298,7 @@ class DirectTask {
     tile.block_stride = plan_.block_stride;
     tile.out_stride = sums_stride;
     tile.prefetch = plan_.in_place && num_taps == 1;
+    tile.slope = plan_.operands.Slope() + group.first_block * kLanes;
     // All micro-tiles of the row take some taps, whose weights stay in the L1 cache, then the next.
     const std::int64_t step = std::max<std::int64_t>(1, kWeightFloats / tap_floats);
     const std::int64_t most = kMaxPixels[group.vectors - 1];
@@ -262,6 +310,7 @@ class DirectTask {
       tile.num_taps = std::min(step, num_taps - tap);
       tile.weights = weights + tap * tap_floats;
       tile.bias = tap == 0 ? plan_.operands.Bias() + group.first_block * kLanes : nullptr;
+      tile.epilogue = finish_in_registers_ && tap + step >= num_taps ? &p_.epilogue : nullptr;
       tile.in = in;
       tile.out = sums;
       for (std::int64_t i = 0; i < parts; ++i) {
@@ -279,7 +328,7 @@ class DirectTask {
   }
 
   void FinishBlocked(std::int64_t block, const float* sums, std::int64_t offset) {
-    if (p_.epilogue.activation == Activation::kNone && Addend() == nullptr) return;
+    if (finish_in_registers_) return;
     FinishRow(kTag, p_.epilogue, hn::Load(kTag, plan_.operands.Slope() + block * kLanes), sums,
               Addend() == nullptr ? nullptr : Addend() + offset,
               run_.outputs[0].data<float>() + offset, cols_ * kLanes);
@@ -305,6 +354,7 @@ class DirectTask {
   float* scratch_;
   std::int64_t split_, x0_, y0_, image_, rows_, cols_;
   const float* input_ = nullptr;
+  bool finish_in_registers_;
   std::int64_t input_y_ = 0;  // input row that lies at input_
 };
 
