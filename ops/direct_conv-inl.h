@@ -186,6 +186,8 @@ class DirectTask {
     task /= t.col_tiles;
     y0_ = task % t.row_tiles * t.rows;
     image_ = task / t.row_tiles;
+    // Not where an addend may lie.
+    sum_in_output_ = plan.output_blocked && p_.epilogue.combine == Combine::kNone;
     finish_in_registers_ = plan.output_blocked && FinishesInRegisters(p_.epilogue);
     rows_ = std::min(t.rows, p_.out_height - y0_);
     cols_ = std::min(t.cols, p_.out_width - x0_);
@@ -205,9 +207,7 @@ class DirectTask {
       input_ = scratch_;
       input_y_ = y0_ * p_.stride_h - p_.pad_top;
     }
-    for (std::int64_t g = begin; g < end; ++g) {
-      for (std::int64_t y = y0_; y < y0_ + rows_; ++y) RunRow(plan_.groups[g], y);
-    }
+    for (std::int64_t g = begin; g < end; ++g) RunGroup(plan_.groups[g]);
   }
 
  private:
@@ -218,15 +218,15 @@ class DirectTask {
   void CopyInput(std::int64_t first, std::int64_t last) {
     const std::int64_t top = y0_ * p_.stride_h - p_.pad_top;
     const std::int64_t count = plan_.tiling.phase_cols, lanes = plan_.in_lanes;
-    for (std::int64_t b = first; b < last; ++b) {
+    for (std::int64_t phase = 0; phase < p_.stride_w; ++phase) {
+      if (!PhaseIsRead(p_, phase)) continue;
+      const PhaseColumns columns = ColumnsOfPhase(p_, x0_, phase, count);
+      const Range inside = columns.inside;
       for (std::int64_t r = 0; r < plan_.tiling.in_rows; ++r) {
         const std::int64_t y = top + r;
         // Taps outside of the image are left out by ValidTaps.
         if (y < 0 || y >= p_.in_height || !RowIsRead(p_, r, rows_)) continue;
-        for (std::int64_t phase = 0; phase < p_.stride_w; ++phase) {
-          if (!PhaseIsRead(p_, phase)) continue;
-          const PhaseColumns columns = ColumnsOfPhase(p_, x0_, phase, count);
-          const Range inside = columns.inside;
+        for (std::int64_t b = first; b < last; ++b) {
           float* to =
               scratch_ + b * plan_.block_stride + r * plan_.row_stride + phase * count * lanes;
           std::memset(to, 0, inside.begin * lanes * sizeof(float));
@@ -254,73 +254,95 @@ class DirectTask {
       return;
     }
     for (std::int64_t i = 0; i < count; ++i) {
+      hwy::Prefetch(from + in.row_stride + i * p_.stride_w * kLanes);
       hn::Store(hn::LoadU(kTag, from + i * p_.stride_w * kLanes), kTag, to + i * kLanes);
     }
   }
 
-  // Row `y` of the output blocks of `group`.
-  void RunRow(const DirectGroup& group, std::int64_t y) {
-    const BlockedLayout& out = plan_.output;
-    const std::int64_t out_row = image_ * out.image_stride + group.first_block * out.plane_stride +
-                                 y * out.row_stride + x0_ * kLanes;
-    // Sums go where the output goes, unless an addend may lie there.
-    const bool in_output = plan_.output_blocked && p_.epilogue.combine == Combine::kNone;
-    float* sums =
-        in_output ? run_.outputs[0].data<float>() + out_row : scratch_ + plan_.input_floats;
-    const std::int64_t sums_stride = in_output ? out.plane_stride : cols_ * kLanes;
-    SumRow(group, y, sums, sums_stride);
-    for (int v = 0; v < group.vectors; ++v) {
-      const std::int64_t block = group.first_block + v;
-      const float* block_sums = sums + v * sums_stride;
-      if (plan_.output_blocked) {
-        FinishBlocked(block, block_sums, out_row + v * out.plane_stride);
-      } else {
-        FinishRowMajor(block, y, block_sums);
+  // All micro-tiles of the tile take some taps, whose weights stay in the L1 cache, then the next.
+  // Where sums pass through scratch memory, a row does so before the next.
+  void RunGroup(const DirectGroup& group) {
+    const std::int64_t tap_floats = plan_.group_channels * group.vectors * kLanes;
+    const std::int64_t step = std::max<std::int64_t>(1, kWeightFloats / tap_floats);
+    const std::int64_t num_taps = p_.kernel_h * p_.kernel_w;
+    const std::int64_t band = sum_in_output_ ? rows_ : 1;
+    for (std::int64_t top = y0_; top < y0_ + rows_; top += band) {
+      for (std::int64_t tap = 0; tap < num_taps; tap += step) {
+        for (std::int64_t y = top; y < top + band; ++y) SumRow(group, y, {tap, tap + step});
+      }
+      for (std::int64_t y = top; y < top + band && !finish_in_registers_; ++y) {
+        for (int v = 0; v < group.vectors; ++v) FinishBlock(group, v, y);
       }
     }
   }
 
-  // Bias and products of that row; pixel p of block v goes to sums + v * sums_stride + p * lanes.
-  void SumRow(const DirectGroup& group, std::int64_t y, float* sums, std::int64_t sums_stride) {
-    const Range taps =
+  // Of the first output block of the group, in the tile's row `y`.
+  std::int64_t OutputOffset(const DirectGroup& group, std::int64_t y) const {
+    const BlockedLayout& out = plan_.output;
+    return image_ * out.image_stride + group.first_block * out.plane_stride + y * out.row_stride +
+           x0_ * kLanes;
+  }
+
+  // Where pixel p of block v has its sums: at Sums() + v * SumsStride() + p * lanes.
+  float* Sums(const DirectGroup& group, std::int64_t y) const {
+    return sum_in_output_ ? run_.outputs[0].data<float>() + OutputOffset(group, y)
+                          : scratch_ + plan_.input_floats;
+  }
+  std::int64_t SumsStride() const {
+    return sum_in_output_ ? plan_.output.plane_stride : cols_ * kLanes;
+  }
+
+  // Adds the products of those of `chunk`'s taps that fall into the image, in row `y`; the row's
+  // first taps start from the bias.
+  void SumRow(const DirectGroup& group, std::int64_t y, const Range& chunk) {
+    const Range rows =
         ValidTaps(y, p_.stride_h, p_.pad_top, p_.dilation_h, p_.kernel_h, p_.in_height);
-    const std::int64_t in_y =
-        taps.size() == 0 ? 0 : y * p_.stride_h - p_.pad_top + taps.begin * p_.dilation_h - input_y_;
-    const float* in =
-        input_ + group.first_input_block * plan_.block_stride + in_y * plan_.row_stride;
-    const std::int64_t tap_floats = plan_.group_channels * group.vectors * kLanes;
-    const float* weights =
-        plan_.weights->As<float>() + group.weights + taps.begin * p_.kernel_w * tap_floats;
-    const std::int64_t num_taps = taps.size() * p_.kernel_w;
+    const Range taps = {rows.begin * p_.kernel_w, rows.end * p_.kernel_w};
+    const std::int64_t first = std::max(chunk.begin, taps.begin);
+    const std::int64_t last = std::min(chunk.end, taps.end);
+    // Rows without taps are all bias.
+    const bool starts = taps.size() > 0 ? first == taps.begin : chunk.begin == 0;
+    const bool ends = taps.size() > 0 ? last == taps.end : starts;
+    if (first >= last && !starts) return;
 
     MicroTile tile;
+    tile.in = input_ + group.first_input_block * plan_.block_stride;
+    if (first < last) {
+      const std::int64_t in_y = y * p_.stride_h - p_.pad_top + rows.begin * p_.dilation_h;
+      tile.in += (in_y - input_y_) * plan_.row_stride;
+    }
+    tile.taps = plan_.taps.data() + (first - taps.begin);
+    tile.num_taps = std::max<std::int64_t>(0, last - first);
     tile.channels = plan_.group_channels;
     tile.block_stride = plan_.block_stride;
-    tile.out_stride = sums_stride;
-    tile.prefetch = plan_.in_place && num_taps == 1;
+    tile.weights = plan_.weights->As<float>() + group.weights +
+                   first * plan_.group_channels * group.vectors * kLanes;
+    tile.bias = starts ? plan_.operands.Bias() + group.first_block * kLanes : nullptr;
+    tile.out = Sums(group, y);
+    tile.out_stride = SumsStride();
+    tile.prefetch = plan_.in_place && taps.size() == 1;
+    tile.epilogue = finish_in_registers_ && ends ? &p_.epilogue : nullptr;
     tile.slope = plan_.operands.Slope() + group.first_block * kLanes;
-    // All micro-tiles of the row take some taps, whose weights stay in the L1 cache, then the next.
-    const std::int64_t step = std::max<std::int64_t>(1, kWeightFloats / tap_floats);
+
     const std::int64_t most = kMaxPixels[group.vectors - 1];
     const std::int64_t parts = (cols_ + most - 1) / most;
     const std::int64_t part = cols_ / parts, wider_parts = cols_ % parts;
-    std::int64_t tap = 0;
-    do {  // once if there are no taps, for the bias
-      tile.taps = plan_.taps.data() + tap;
-      tile.num_taps = std::min(step, num_taps - tap);
-      tile.weights = weights + tap * tap_floats;
-      tile.bias = tap == 0 ? plan_.operands.Bias() + group.first_block * kLanes : nullptr;
-      tile.epilogue = finish_in_registers_ && tap + step >= num_taps ? &p_.epilogue : nullptr;
-      tile.in = in;
-      tile.out = sums;
-      for (std::int64_t i = 0; i < parts; ++i) {
-        const std::int64_t pixels = part + (i < wider_parts ? 1 : 0);
-        FindMicroTile(plan_.input_blocked, static_cast<int>(pixels), group.vectors)(tile);
-        tile.in += pixels * plan_.in_lanes;
-        tile.out += pixels * kLanes;
-      }
-      tap += step;
-    } while (tap < num_taps);
+    for (std::int64_t i = 0; i < parts; ++i) {
+      const std::int64_t pixels = part + (i < wider_parts ? 1 : 0);
+      FindMicroTile(plan_.input_blocked, static_cast<int>(pixels), group.vectors)(tile);
+      tile.in += pixels * plan_.in_lanes;
+      tile.out += pixels * kLanes;
+    }
+  }
+
+  void FinishBlock(const DirectGroup& group, int v, std::int64_t y) {
+    const std::int64_t block = group.first_block + v;
+    const float* sums = Sums(group, y) + v * SumsStride();
+    if (plan_.output_blocked) {
+      FinishBlocked(block, sums, OutputOffset(group, y) + v * plan_.output.plane_stride);
+    } else {
+      FinishRowMajor(block, y, sums);
+    }
   }
 
   const float* Addend() const {
@@ -328,7 +350,6 @@ class DirectTask {
   }
 
   void FinishBlocked(std::int64_t block, const float* sums, std::int64_t offset) {
-    if (finish_in_registers_) return;
     FinishRow(kTag, p_.epilogue, hn::Load(kTag, plan_.operands.Slope() + block * kLanes), sums,
               Addend() == nullptr ? nullptr : Addend() + offset,
               run_.outputs[0].data<float>() + offset, cols_ * kLanes);
@@ -354,7 +375,7 @@ class DirectTask {
   float* scratch_;
   std::int64_t split_, x0_, y0_, image_, rows_, cols_;
   const float* input_ = nullptr;
-  bool finish_in_registers_;
+  bool sum_in_output_, finish_in_registers_;
   std::int64_t input_y_ = 0;  // input row that lies at input_
 };
 
