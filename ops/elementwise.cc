@@ -56,14 +56,6 @@ HWY_INLINE void MapRow(float* out, std::int64_t count, const Fn& fn, const Opera
   for (; i < n; ++i) hn::StoreU(fn(d1, operands.Load(d1, i)...), d1, out + i);
 }
 
-// By comparisons rather than Min and Max, so that NaN passes through on every target.
-template <class Tag, class V = hn::Vec<Tag>>
-HWY_INLINE V Clamp(Tag d, V x, float lo, float hi) {
-  const V vlo = hn::Set(d, lo), vhi = hn::Set(d, hi);
-  const V raised = hn::IfThenElse(hn::Lt(x, vlo), vlo, x);
-  return hn::IfThenElse(hn::Gt(raised, vhi), vhi, raised);
-}
-
 void UnaryRow(const Unary& unary, const float* in, float* out, std::int64_t n) {
   const float alpha = unary.alpha, beta = unary.beta;
   const Stream x{in};
@@ -73,7 +65,10 @@ void UnaryRow(const Unary& unary, const float* in, float* out, std::int64_t n) {
           out, n, [](auto, auto v) HWY_ATTR { return hn::Abs(v); }, x);
     case UnaryFn::kClip:
       return MapRow(
-          out, n, [=](auto d, auto v) HWY_ATTR { return Clamp(d, v, alpha, beta); }, x);
+          out, n,
+          [=](auto d, auto v)
+              HWY_ATTR { return ClampOrNan(v, hn::Set(d, alpha), hn::Set(d, beta)); },
+          x);
     case UnaryFn::kElu:
       return MapRow(
           out, n,
@@ -90,7 +85,8 @@ void UnaryRow(const Unary& unary, const float* in, float* out, std::int64_t n) {
       return MapRow(
           out, n,
           [=](auto d, auto v) HWY_ATTR {
-            return Clamp(d, hn::MulAdd(v, hn::Set(d, alpha), hn::Set(d, beta)), 0.f, 1.f);
+            const auto y = hn::MulAdd(v, hn::Set(d, alpha), hn::Set(d, beta));
+            return ClampOrNan(y, hn::Zero(d), hn::Set(d, 1.f));
           },
           x);
     case UnaryFn::kHardSwish:
@@ -98,7 +94,7 @@ void UnaryRow(const Unary& unary, const float* in, float* out, std::int64_t n) {
           out, n,
           [](auto d, auto v) HWY_ATTR {
             const auto gate = hn::MulAdd(v, hn::Set(d, 1.f / 6), hn::Set(d, 0.5f));
-            return hn::Mul(v, Clamp(d, gate, 0.f, 1.f));
+            return hn::Mul(v, ClampOrNan(gate, hn::Zero(d), hn::Set(d, 1.f)));
           },
           x);
     case UnaryFn::kLeakyRelu:

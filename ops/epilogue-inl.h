@@ -25,39 +25,62 @@ namespace hn = hwy::HWY_NAMESPACE;
 // `slope` holds the negative slopes of x's channels (EpilogueOperands::slope); `addend` points to
 // the addends of this vector and is only read if the epilogue has some.
 //
-// Nearly all convolutions of real networks end in a slope for negative values (none: 1), or in
-// Relu, with or without a residual: these have finishers without run-time decisions. All else is
-// AnyFinisher, whose branches are predicted well and cost little beside the exponentials.
+// What real networks have after most of their convolutions has a finisher without run-time
+// decisions, FixedFinisher. All else is AnyFinisher, which decides anew for every vector.
 
-template <bool kAdd>
-class SlopeFinisher {
+template <class D, class V>
+HWY_INLINE V Activate(D d, Activation activation, const Epilogue& e, V x, V slope) {
+  const V zero = hn::Zero(d), one = hn::Set(d, 1.f);
+  switch (activation) {
+    case Activation::kNone:
+      return x;
+    case Activation::kRelu:
+      // Not Max: NaN has to stay NaN.
+      return hn::IfThenZeroElse(hn::Lt(x, zero), x);
+    case Activation::kLeakyRelu:
+    case Activation::kPRelu:
+      return hn::IfThenElse(hn::Lt(x, zero), hn::Mul(x, slope), x);
+    case Activation::kClip:
+      return ClampOrNan(x, hn::Set(d, e.alpha), hn::Set(d, e.beta));
+    case Activation::kSigmoid:
+      return Sigmoid(d, x);
+    case Activation::kSilu:
+      return hn::Mul(x, Sigmoid(d, x));
+    case Activation::kHardSigmoid:
+      return ClampOrNan(hn::MulAdd(hn::Set(d, e.alpha), x, hn::Set(d, e.beta)), zero, one);
+    case Activation::kHardSwish:
+      return hn::Mul(x,
+                     ClampOrNan(hn::MulAdd(x, hn::Set(d, 1.f / 6), hn::Set(d, 0.5f)), zero, one));
+  }
+  return x;
+}
+
+template <class D, class V>
+HWY_INLINE V CombineWithAddend(D d, Combine combine, const Epilogue& e, V y, const float* addend) {
+  switch (combine) {
+    case Combine::kNone:
+      return y;
+    case Combine::kAdd:
+      return hn::MulAdd(y, hn::Set(d, e.scale), hn::LoadU(d, addend));
+    case Combine::kGate:
+      return hn::Mul(hn::Add(y, hn::LoadU(d, addend)), hn::Sub(Sigmoid(d, y), hn::Set(d, 0.5f)));
+  }
+  return y;
+}
+
+template <Activation kActivation, Combine kCombine>
+class FixedFinisher {
  public:
-  explicit SlopeFinisher(const Epilogue& epilogue) : scale_(epilogue.scale) {}
+  explicit FixedFinisher(const Epilogue& epilogue) : epilogue_(epilogue) {}
 
   template <class D, class V = hn::Vec<D>>
   HWY_INLINE V operator()(D d, V x, V slope, const float* addend) const {
-    const V y = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(x, slope), x);
-    return kAdd ? hn::MulAdd(y, hn::Set(d, scale_), hn::LoadU(d, addend)) : y;
+    const V y = Activate(d, kActivation, epilogue_, x, slope);
+    return CombineWithAddend(d, kCombine, epilogue_, y, addend);
   }
 
  private:
-  [[maybe_unused]] float scale_;
-};
-
-template <bool kAdd>
-class ReluFinisher {
- public:
-  explicit ReluFinisher(const Epilogue& epilogue) : scale_(epilogue.scale) {}
-
-  template <class D, class V = hn::Vec<D>>
-  HWY_INLINE V operator()(D d, V x, V /*slope*/, const float* addend) const {
-    // Not Max: NaN has to stay NaN.
-    const V y = hn::IfThenZeroElse(hn::Lt(x, hn::Zero(d)), x);
-    return kAdd ? hn::MulAdd(y, hn::Set(d, scale_), hn::LoadU(d, addend)) : y;
-  }
-
- private:
-  [[maybe_unused]] float scale_;
+  Epilogue epilogue_;
 };
 
 class AnyFinisher {
@@ -66,52 +89,11 @@ class AnyFinisher {
 
   template <class D, class V = hn::Vec<D>>
   HWY_INLINE V operator()(D d, V x, V slope, const float* addend) const {
-    const V y = Activate(d, x, slope);
-    switch (epilogue_.combine) {
-      case Combine::kNone:
-        return y;
-      case Combine::kAdd:
-        return hn::MulAdd(y, hn::Set(d, epilogue_.scale), hn::LoadU(d, addend));
-      case Combine::kGate:
-        return hn::Mul(hn::Add(y, hn::LoadU(d, addend)), hn::Sub(Sigmoid(d, y), hn::Set(d, 0.5f)));
-    }
-    return y;
+    const V y = Activate(d, epilogue_.activation, epilogue_, x, slope);
+    return CombineWithAddend(d, epilogue_.combine, epilogue_, y, addend);
   }
 
  private:
-  template <class D, class V = hn::Vec<D>>
-  HWY_INLINE V Activate(D d, V x, V slope) const {
-    const V zero = hn::Zero(d), one = hn::Set(d, 1.f);
-    const V alpha = hn::Set(d, epilogue_.alpha), beta = hn::Set(d, epilogue_.beta);
-    switch (epilogue_.activation) {
-      case Activation::kNone:
-        return x;
-      case Activation::kRelu:
-        return hn::IfThenZeroElse(hn::Lt(x, zero), x);
-      case Activation::kLeakyRelu:
-      case Activation::kPRelu:
-        return hn::IfThenElse(hn::Lt(x, zero), hn::Mul(x, slope), x);
-      case Activation::kClip:
-        return Clamp(x, alpha, beta);
-      case Activation::kSigmoid:
-        return Sigmoid(d, x);
-      case Activation::kSilu:
-        return hn::Mul(x, Sigmoid(d, x));
-      case Activation::kHardSigmoid:
-        return Clamp(hn::MulAdd(alpha, x, beta), zero, one);
-      case Activation::kHardSwish:
-        return hn::Mul(x, Clamp(hn::MulAdd(x, hn::Set(d, 1.f / 6), hn::Set(d, 0.5f)), zero, one));
-    }
-    return x;
-  }
-
-  // By comparisons, so that NaN stays NaN on every target.
-  template <class V>
-  static HWY_INLINE V Clamp(V x, V lo, V hi) {
-    const V raised = hn::IfThenElse(hn::Lt(x, lo), lo, x);
-    return hn::IfThenElse(hn::Gt(raised, hi), hi, raised);
-  }
-
   Epilogue epilogue_;
 };
 
@@ -119,18 +101,27 @@ class AnyFinisher {
 // makes once, outside of its loops.
 template <class Body>
 HWY_INLINE void WithFinisher(const Epilogue& epilogue, const Body& body) {
-  const bool add = epilogue.combine == Combine::kAdd;
-  if (epilogue.combine != Combine::kGate) {
-    switch (epilogue.activation) {
-      case Activation::kNone:
-      case Activation::kLeakyRelu:
-      case Activation::kPRelu:
-        return add ? body(SlopeFinisher<true>(epilogue)) : body(SlopeFinisher<false>(epilogue));
-      case Activation::kRelu:
-        return add ? body(ReluFinisher<true>(epilogue)) : body(ReluFinisher<false>(epilogue));
-      default:
-        break;
-    }
+  using A = Activation;
+  using C = Combine;
+  const C combine = epilogue.combine;
+  switch (epilogue.activation) {
+    case A::kNone:
+      if (combine == C::kGate) return body(FixedFinisher<A::kNone, C::kGate>(epilogue));
+      [[fallthrough]];  // `slope` holds the slopes of all three
+    case A::kLeakyRelu:
+    case A::kPRelu:
+      if (combine == C::kNone) return body(FixedFinisher<A::kPRelu, C::kNone>(epilogue));
+      if (combine == C::kAdd) return body(FixedFinisher<A::kPRelu, C::kAdd>(epilogue));
+      break;
+    case A::kRelu:
+      if (combine == C::kNone) return body(FixedFinisher<A::kRelu, C::kNone>(epilogue));
+      if (combine == C::kAdd) return body(FixedFinisher<A::kRelu, C::kAdd>(epilogue));
+      break;
+    case A::kSilu:
+      if (combine == C::kNone) return body(FixedFinisher<A::kSilu, C::kNone>(epilogue));
+      break;
+    default:
+      break;
   }
   body(AnyFinisher(epilogue));
 }

@@ -465,6 +465,9 @@ void TransformOutputBlock(const WinogradPlan& plan, const WinogradData& data,
       const float* const addend =
           data.addend ? data.addend + block * out.plane_stride + window.offset : nullptr;
       PrefetchPixels<true>(plane, out.row_stride, next);
+      if (data.addend && data.addend != data.output) {
+        PrefetchPixels<false>(data.addend + block * out.plane_stride, out.row_stride, next);
+      }
       if (whole) {
         TransformOutputTile<kM>(source, plan.m_stride, bias, slope, finish, addend, target,
                                 out.row_stride);

@@ -14,30 +14,45 @@ namespace tessera::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// 2^n for integers n in [-126, 127].
-template <class D, class VI>
-HWY_INLINE hn::Vec<D> PowerOfTwo(D d, VI n) {
-  const hn::RebindToSigned<D> di;
-  return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(n, hn::Set(di, 127))));
+// min(max(x, lo), hi); NaN stays NaN.
+template <class V>
+HWY_INLINE V ClampOrNan(V x, V lo, V hi) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSE2
+  // MAXPS and MINPS return their second operand if one is NaN. Elsewhere that is another matter.
+  return hn::Min(hi, hn::Max(lo, x));
+#else
+  const V raised = hn::IfThenElse(hn::Lt(x, lo), lo, x);
+  return hn::IfThenElse(hn::Gt(raised, hi), hi, raised);
+#endif
 }
 
-// e^x = 2^n (1 + m) with n = round(x / ln 2), for x in [-105, 90]. Returns m; the polynomial
-// interpolates (e^r - 1 - r) / r^2 for |r| <= ln 2 / 2 at Chebyshev nodes, which leaves 0.02 ulp
-// before rounding.
-template <class D, class V, class VI>
-HWY_INLINE V ReduceExp(D d, V x, VI& n) {
-  n = hn::NearestInt(hn::Mul(x, hn::Set(d, 1.44269504f)));
-  const V nf = hn::ConvertTo(d, n);
+// Adding this rounds floats below 2^22 to integers n, and the last bits of the sum are n + 127: the
+// exponent of 2^n.
+inline constexpr float kRounder = 0x1.8p23f + 127;
+
+// e^x = 2^n (1 + m) with n = round(x / ln 2), for |x| <= 105. Returns m, and kRounder + n. The
+// polynomial interpolates (e^r - 1 - r) / r^2 for |r| <= ln 2 / 2 at Chebyshev nodes, which leaves
+// 0.2 ulp of e^x and 0.4 ulp of m before rounding.
+template <class D, class V>
+HWY_INLINE V ReduceExp(D d, V x, V& rounded) {
+  rounded = hn::MulAdd(x, hn::Set(d, 1.44269504f), hn::Set(d, kRounder));
+  const V n = hn::Sub(rounded, hn::Set(d, kRounder));
   // ln 2 in two parts, the first with few bits, so that n times it is exact.
-  V r = hn::NegMulAdd(nf, hn::Set(d, 0x1.63p-1f), x);
-  r = hn::NegMulAdd(nf, hn::Set(d, -0x1.bd0106p-13f), r);
-  V p = hn::Set(d, 0x1.a1256cp-13f);
-  p = hn::MulAdd(p, r, hn::Set(d, 0x1.6d43b0p-10f));
-  p = hn::MulAdd(p, r, hn::Set(d, 0x1.1110e0p-7f));
-  p = hn::MulAdd(p, r, hn::Set(d, 0x1.5554e8p-5f));
-  p = hn::MulAdd(p, r, hn::Set(d, 0x1.555556p-3f));
+  V r = hn::NegMulAdd(n, hn::Set(d, 0x1.63p-1f), x);
+  r = hn::NegMulAdd(n, hn::Set(d, -0x1.bd0106p-13f), r);
+  V p = hn::Set(d, 0x1.6d10fcp-10f);
+  p = hn::MulAdd(p, r, hn::Set(d, 0x1.120b62p-7f));
+  p = hn::MulAdd(p, r, hn::Set(d, 0x1.55551ap-5f));
+  p = hn::MulAdd(p, r, hn::Set(d, 0x1.5554dep-3f));
   p = hn::MulAdd(p, r, hn::Set(d, 0.5f));
   return hn::MulAdd(p, hn::Mul(r, r), r);
+}
+
+// 2^n for n in [-126, 127], and 0 for n = -127, given kRounder + n.
+template <class D, class V>
+HWY_INLINE V PowerOfTwo(D d, V rounded) {
+  const hn::RebindToSigned<D> di;
+  return hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, rounded)));
 }
 
 // e^x within 2 ulp for every x; overflows to infinity, underflows through subnormals to zero, NaN
@@ -45,26 +60,25 @@ HWY_INLINE V ReduceExp(D d, V x, VI& n) {
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Exp(D d, V x) {
   // Beyond these the result is 0 or infinity; they keep n small enough for the scaling below.
-  const V clamped = hn::Min(hn::Set(d, 90.f), hn::Max(hn::Set(d, -105.f), x));
-  hn::Vec<hn::RebindToSigned<D>> n;
-  V p = hn::Add(ReduceExp(d, clamped, n), hn::Set(d, 1.f));
+  V rounded;
+  V p = ReduceExp(d, ClampOrNan(x, hn::Set(d, -105.f), hn::Set(d, 90.f)), rounded);
+  p = hn::Add(p, hn::Set(d, 1.f));
   // In two steps: 2^n itself may be out of range where the result is not.
-  const auto half = hn::ShiftRight<1>(n);
-  p = hn::Mul(hn::Mul(p, PowerOfTwo(d, half)), PowerOfTwo(d, hn::Sub(n, half)));
-  return hn::IfThenElse(hn::IsNaN(x), x, p);
+  const V n = hn::Sub(rounded, hn::Set(d, kRounder));
+  const V half = hn::MulAdd(n, hn::Set(d, 0.5f), hn::Set(d, kRounder));
+  const V rest = hn::Add(hn::Sub(n, hn::Sub(half, hn::Set(d, kRounder))), hn::Set(d, kRounder));
+  return hn::Mul(hn::Mul(p, PowerOfTwo(d, half)), PowerOfTwo(d, rest));
 }
 
 // e^x - 1 within 3 ulp for x <= 0 (the side that Elu and Tanh need), NaN stays NaN. Other x give
 // 0.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Expm1OfNegative(D d, V x) {
-  const V clamped = hn::Min(hn::Zero(d), hn::Max(hn::Set(d, -80.f), x));
-  hn::Vec<hn::RebindToSigned<D>> n;
-  const V m = ReduceExp(d, clamped, n);
-  const V scale = PowerOfTwo(d, n);
+  V rounded;
+  const V m = ReduceExp(d, ClampOrNan(x, hn::Set(d, -80.f), hn::Zero(d)), rounded);
+  const V scale = PowerOfTwo(d, rounded);
   // Small x have n = 0: nothing cancels.
-  const V result = hn::MulAdd(m, scale, hn::Sub(scale, hn::Set(d, 1.f)));
-  return hn::IfThenElse(hn::IsNaN(x), x, result);
+  return hn::MulAdd(m, scale, hn::Sub(scale, hn::Set(d, 1.f)));
 }
 
 // tanh x within 4 ulp, NaN stays NaN.
@@ -75,13 +89,15 @@ HWY_INLINE V Tanh(D d, V x) {
   return hn::CopySign(magnitude, x);
 }
 
-// 1 / (1 + e^-x) within 4 ulp wherever it is a normal number. Never exponentiates a positive
-// number, so both tails are accurate.
+// 1 / (1 + e^-x) within 4 ulp wherever it is a normal number, NaN stays NaN. As e^x / (1 + e^x), so
+// that neither tail cancels: e^x is 0 at -88 (n = -127), and beyond 20 the quotient is 1.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Sigmoid(D d, V x) {
-  const V one = hn::Set(d, 1.f);
-  const V e = Exp(d, hn::Neg(hn::Abs(x)));
-  return hn::Div(hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one), hn::Add(one, e));
+  V rounded;
+  const V m = ReduceExp(d, ClampOrNan(x, hn::Set(d, -88.f), hn::Set(d, 20.f)), rounded);
+  const V scale = PowerOfTwo(d, rounded);
+  const V e = hn::MulAdd(m, scale, scale);
+  return hn::Div(e, hn::Add(e, hn::Set(d, 1.f)));
 }
 
 }  // namespace tessera::HWY_NAMESPACE
