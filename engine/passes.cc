@@ -24,6 +24,8 @@ const Pass kPasses[] = {
     {"fuse-gate", "Conv + SPAN's gate (x + shortcut) * (sigmoid(x) - 0.5)", PassStage::kFast,
      FuseGate},
     {"fuse-residual", "Conv + x * scale + shortcut", PassStage::kFast, FuseResidual},
+    {"fuse-upsampled-shortcut", "DepthToSpace + an image enlarged as much by repeating its pixels",
+     PassStage::kFast, FuseUpsampledShortcut},
     {"concat-in-place", "inputs of a Concat of channels are computed in their place in its output",
      PassStage::kPlan, nullptr},
 };

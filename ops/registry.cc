@@ -26,6 +26,7 @@ extern const OpDef kExpOp;
 extern const OpDef kExpandOp;
 extern const OpDef kFlattenOp;
 extern const OpDef kFusedConvOp;
+extern const OpDef kFusedDepthToSpaceOp;
 extern const OpDef kGatherOp;
 extern const OpDef kGemmOp;
 extern const OpDef kGlobalAveragePoolOp;
@@ -92,6 +93,7 @@ const OpDef* const kOps[] = {
     &kExpandOp,
     &kFlattenOp,
     &kFusedConvOp,
+    &kFusedDepthToSpaceOp,
     &kGatherOp,
     &kGemmOp,
     &kGlobalAveragePoolOp,

@@ -2,6 +2,16 @@
 
 namespace tessera {
 
+const Node* OnlyProducer(const Graph& graph, ValueId value, std::string_view type,
+                         const std::vector<int>& producers,
+                         const std::vector<std::vector<int>>& consumers) {
+  if (value == kNoValue || graph.IsOutput(value)) return nullptr;
+  const auto v = static_cast<std::size_t>(value);
+  if (producers[v] < 0 || consumers[v].size() != 1) return nullptr;
+  const Node& node = graph.nodes[static_cast<std::size_t>(producers[v])];
+  return node.op.type == type ? &node : nullptr;
+}
+
 int FusableConv(const Graph& graph, ValueId value, std::size_t uses,
                 const std::vector<int>& producers, const std::vector<std::vector<int>>& consumers) {
   if (value == kNoValue || graph.IsOutput(value)) return -1;

@@ -1,12 +1,19 @@
-// What the passes that extend a convolution's epilogue share.
+// What the passes that fuse nodes share, most of them into a convolution's epilogue.
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include "engine/graph.h"
 #include "ops/epilogue.h"
 
 namespace tessera {
+
+// The node that makes `value` if it has this type and nobody but one reader needs its result,
+// otherwise null.
+const Node* OnlyProducer(const Graph& graph, ValueId value, std::string_view type,
+                         const std::vector<int>& producers,
+                         const std::vector<std::vector<int>>& consumers);
 
 // Index of the Conv or FusedConv with constant weights that makes `value`, or -1; also -1 if
 // `value` is not read exactly `uses` times or is an output of the graph.

@@ -12,5 +12,6 @@ int FoldBatchNorm(Graph& graph);
 int FuseActivation(Graph& graph);
 int FuseGate(Graph& graph);
 int FuseResidual(Graph& graph);
+int FuseUpsampledShortcut(Graph& graph);
 
 }  // namespace tessera
