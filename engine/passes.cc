@@ -21,6 +21,8 @@ const Pass kPasses[] = {
     {"fuse-activation",
      "Conv + Relu, LeakyRelu, PRelu, Clip, Sigmoid, HardSigmoid, HardSwish or x*sigmoid(x)",
      PassStage::kFast, FuseActivation},
+    {"fuse-compare", "a comparison of floats whose result is cast to float", PassStage::kFast,
+     FuseCompare},
     {"fuse-gate", "Conv + SPAN's gate (x + shortcut) * (sigmoid(x) - 0.5)", PassStage::kFast,
      FuseGate},
     {"fuse-residual", "Conv + x * scale + shortcut", PassStage::kFast, FuseResidual},

@@ -1,9 +1,11 @@
 // Elementwise functions of two tensors (Min and Max: of any number) with numpy broadcasting.
-// https://onnx.ai/onnx/operators/ : Add, Div, Max, Min, Mul, PRelu, Pow, Sub.
+// https://onnx.ai/onnx/operators/ : Add, Div, Max, Min, Mul, PRelu, Pow, Sub. FusedCompare is the
+// comparison of float32 that its attribute "function" names, cast to float32.
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -71,6 +73,16 @@ T Evaluate(BinaryFn fn, T a, T b) {
       return a < T{0} ? static_cast<T>(ub * ua) : a;
     case BinaryFn::kPow:
       return Power(a, b);
+    case BinaryFn::kEqual:
+      return static_cast<T>(a == b);
+    case BinaryFn::kGreater:
+      return static_cast<T>(a > b);
+    case BinaryFn::kGreaterOrEqual:
+      return static_cast<T>(a >= b);
+    case BinaryFn::kLess:
+      return static_cast<T>(a < b);
+    case BinaryFn::kLessOrEqual:
+      return static_cast<T>(a <= b);
   }
   return a;
 }
@@ -264,6 +276,16 @@ std::unique_ptr<Kernel> PrepareBinary(const PrepareContext& context) {
   return std::make_unique<BinaryKernel>(fn, context);
 }
 
+std::unique_ptr<Kernel> PrepareFusedCompare(const PrepareContext& context) {
+  const std::string function = context.node.attributes.String("function", "");
+  if (function == "Equal") return PrepareBinary<BinaryFn::kEqual>(context);
+  if (function == "Greater") return PrepareBinary<BinaryFn::kGreater>(context);
+  if (function == "GreaterOrEqual") return PrepareBinary<BinaryFn::kGreaterOrEqual>(context);
+  if (function == "Less") return PrepareBinary<BinaryFn::kLess>(context);
+  Require(function == "LessOrEqual", "unknown function '", function, "'");
+  return PrepareBinary<BinaryFn::kLessOrEqual>(context);
+}
+
 void InferBroadcast(const InferContext& context) {
   const TensorInfo& first = context.Input(0);
   RequireType(first.dtype, NumberTypes());
@@ -309,9 +331,20 @@ constexpr OpDef BinaryOp(std::string_view type, void (*infer)(const InferContext
 
 }  // namespace
 
-extern const OpDef kAddOp, kDivOp, kMaxOp, kMinOp, kMulOp, kPReluOp, kPowOp, kSubOp;
+extern const OpDef kAddOp, kDivOp, kFusedCompareOp, kMaxOp, kMinOp, kMulOp, kPReluOp, kPowOp,
+    kSubOp;
 const OpDef kAddOp = BinaryOp<BinaryFn::kAdd>("Add", InferBroadcast);
 const OpDef kDivOp = BinaryOp<BinaryFn::kDiv>("Div", InferBroadcast);
+const OpDef kFusedCompareOp = {
+    .type = "FusedCompare",
+    .min_inputs = 2,
+    .max_inputs = 2,
+    .infer = InferBroadcast,
+    .prepare = PrepareFusedCompare,
+    .layouts = ChooseLayouts,
+    .field = BroadcastField,
+    .internal = true,
+};
 const OpDef kMaxOp = BinaryOp<BinaryFn::kMax>("Max", InferBroadcast, 1, -1);
 const OpDef kMinOp = BinaryOp<BinaryFn::kMin>("Min", InferBroadcast, 1, -1);
 const OpDef kMulOp = BinaryOp<BinaryFn::kMul>("Mul", InferBroadcast);

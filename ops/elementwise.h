@@ -34,6 +34,11 @@ enum class BinaryFn : std::uint8_t {
   kMin,
   kMax,
   kPRelu,  // a < 0 ? b * a : a
+  kEqual,  // these are 1 or 0
+  kGreater,
+  kGreaterOrEqual,
+  kLess,
+  kLessOrEqual,
 };
 
 // An operand of a row.

@@ -25,6 +25,7 @@ extern const OpDef kEqualOp;
 extern const OpDef kExpOp;
 extern const OpDef kExpandOp;
 extern const OpDef kFlattenOp;
+extern const OpDef kFusedCompareOp;
 extern const OpDef kFusedConvOp;
 extern const OpDef kFusedDepthToSpaceOp;
 extern const OpDef kGatherOp;
@@ -92,6 +93,7 @@ const OpDef* const kOps[] = {
     &kExpOp,
     &kExpandOp,
     &kFlattenOp,
+    &kFusedCompareOp,
     &kFusedConvOp,
     &kFusedDepthToSpaceOp,
     &kGatherOp,
