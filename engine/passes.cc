@@ -28,7 +28,7 @@ const Pass kPasses[] = {
     {"fuse-residual", "Conv + x * scale + shortcut", PassStage::kFast, FuseResidual},
     {"fuse-upsampled-shortcut", "DepthToSpace + an image enlarged as much by repeating its pixels",
      PassStage::kFast, FuseUpsampledShortcut},
-    {"concat-in-place", "inputs of a Concat of channels are computed in their place in its output",
+    {"concat-in-place", "inputs of a Concat that only appends are computed in their place in it",
      PassStage::kPlan, nullptr},
 };
 

@@ -1,5 +1,4 @@
 // y = Cast(a == b) and the like: zeros and ones as floats, without bools in between.
-#include <algorithm>
 #include <array>
 
 #include "engine/passes/conv_fusion.h"

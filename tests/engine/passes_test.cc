@@ -256,6 +256,25 @@ TEST(ConcatInPlace, DenseBlocksAndNestedConcatsAreNotCopied) {
   ExpectSameWithoutPass(m, "concat-in-place");
 }
 
+TEST(ConcatInPlace, RowMajorTensorsAreAppendedToo) {
+  const auto steps = [](std::int64_t axis, const std::string& last, const SessionOptions& options) {
+    TestModel m;
+    m.Input("x", {1, 3, -1, -1}).Ints("flat", {1, 3, 64, 1}).Ints("square", {1, 3, 8, 8});
+    m.Node("Neg", {"x"}, {"a"}).Node("Exp", {"x"}, {"b"}).Node("Sigmoid", {"x"}, {"c"});
+    // The sigmoid goes on under another name and is wanted under its own.
+    m.Node("Reshape", {"c", "flat"}, {"f"}).Node("Reshape", {"f", "square"}, {"v"});
+    m.Node("Concat", {"a", "b", last}, {"abc"}, {{"axis", axis}});
+    m.Node("Abs", {"abc"}, {"y"}).Node("Abs", {"c"}, {"z"}).Output("y").Output("z");
+    ExpectSameWithoutPass(m, "concat-in-place");
+    return CountSteps(m, "Concat", options);
+  };
+  EXPECT_EQ(steps(1, "c", {}), 0);
+  EXPECT_EQ(steps(0, "c", {}), 0);
+  EXPECT_EQ(steps(1, "v", {}), 1);
+  EXPECT_EQ(steps(2, "c", {}), 1);
+  EXPECT_EQ(steps(1, "c", {.disabled_passes = {"concat-in-place"}}), 1);
+}
+
 TEST(ConcatInPlace, CopiesWhatCannotLieInTwoPlaces) {
   const std::vector<TestModel::Attribute> axis{{"axis", std::int64_t{1}}};
   TestModel m;
