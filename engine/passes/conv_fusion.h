@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "engine/graph.h"
@@ -24,6 +25,14 @@ int FusableConv(const Graph& graph, ValueId value, std::size_t uses,
 // may be kNoValue; inputs that it has already are kept.
 Node MakeFusedConv(const Node& conv, const Epilogue& epilogue, ValueId slope, ValueId addend,
                    ValueId output);
+
+// The convolution (or FusedConv without epilogue) whose weights and bias, if there is one, are
+// float32 constants of rank 3 or more: those that can be changed.
+bool HasFloatWeights(const Graph& graph, const Node& conv);
+// Gives a convolution with HasFloatWeights new weights and a new bias, so that its output channel o
+// becomes conv(x)[o] * scale[o] + shift[o]. `suffix` names them.
+void ScaleOutputs(Graph& graph, Node& conv, std::span<const double> scale,
+                  std::span<const double> shift, std::string_view suffix);
 
 // The value of a float32 constant with one element.
 std::optional<float> ScalarConstant(const Graph& graph, ValueId id);
