@@ -18,6 +18,8 @@ const Pass kPasses[] = {
     {"remove-identity", "Identity and Dropout vanish", PassStage::kCanonical, RemoveIdentity},
     {"fold-batch-norm", "BatchNormalization goes into the weights of the Conv before it",
      PassStage::kCanonical, FoldBatchNorm},
+    {"fold-pad", "zeros that a Pad adds become pads of the Conv after it", PassStage::kCanonical,
+     FoldPad},
     {"fold-scale-shift",
      "Mul, Div, Add and Sub by constants go into the weights of the Conv before or after them",
      PassStage::kCanonical, FoldScaleShift},

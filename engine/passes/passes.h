@@ -9,6 +9,7 @@ namespace tessera {
 int WidenFloat16(Graph& graph);
 int RemoveIdentity(Graph& graph);
 int FoldBatchNorm(Graph& graph);
+int FoldPad(Graph& graph);
 int FoldScaleShift(Graph& graph);
 int FuseActivation(Graph& graph);
 int FuseCompare(Graph& graph);
