@@ -31,6 +31,7 @@ const Pass kPasses[] = {
     {"fuse-gate", "Conv + SPAN's gate (x + shortcut) * (sigmoid(x) - 0.5)", PassStage::kFast,
      FuseGate},
     {"fuse-residual", "Conv + x * scale + shortcut", PassStage::kFast, FuseResidual},
+    {"fuse-mul-add", "x * scale + shift in one step", PassStage::kFast, FuseMulAdd},
     {"fuse-upsampled-shortcut", "DepthToSpace + an image enlarged as much by repeating its pixels",
      PassStage::kFast, FuseUpsampledShortcut},
     {"concat-in-place", "inputs of a Concat that only appends are computed in their place in it",

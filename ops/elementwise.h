@@ -59,7 +59,7 @@ void ApplyUnary(const Unary& unary, const float* in, float* out, std::int64_t n)
 void ApplyBinary(BinaryFn fn, RowOperand a, RowOperand b, float* out, std::int64_t n);
 
 // out[i] = x[i] * scale[i] + shift[i] for i < n, with one rounding where the CPU has FMA. `out`
-// may be `x`.
+// may be `x` or the values of a kStream operand.
 void ApplyScaleShift(const float* x, RowOperand scale, RowOperand shift, float* out,
                      std::int64_t n);
 

@@ -44,6 +44,7 @@ extern const OpDef kMatMulOp;
 extern const OpDef kMaxOp;
 extern const OpDef kMaxPoolOp;
 extern const OpDef kMinOp;
+extern const OpDef kMulAddOp;
 extern const OpDef kMulOp;
 extern const OpDef kNegOp;
 extern const OpDef kNotOp;
@@ -112,6 +113,7 @@ const OpDef* const kOps[] = {
     &kMaxOp,
     &kMaxPoolOp,
     &kMinOp,
+    &kMulAddOp,
     &kMulOp,
     &kNegOp,
     &kNotOp,

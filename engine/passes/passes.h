@@ -14,6 +14,7 @@ int FoldScaleShift(Graph& graph);
 int FuseActivation(Graph& graph);
 int FuseCompare(Graph& graph);
 int FuseGate(Graph& graph);
+int FuseMulAdd(Graph& graph);
 int FuseResidual(Graph& graph);
 int FuseUpsampledShortcut(Graph& graph);
 
