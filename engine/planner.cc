@@ -216,18 +216,34 @@ class Planner {
   bool OwnsStorage(TensorId t) const {
     const int storage = tensors_[static_cast<std::size_t>(t)].storage;
     return FillsStorage(t) &&
-           storages_[static_cast<std::size_t>(storage)].kind == BufferRef::Kind::kArena;
+           storages_[static_cast<std::size_t>(storage)].kind == BufferRef::Kind::kArena &&
+           std::count_if(tensors_.begin(), tensors_.end(),
+                         [&](const PlanTensor& other) { return other.storage == storage; }) == 1;
   }
 
-  // Concatenating channels of one blocked image only puts planes one after the other: lets the
-  // producers write there at once. Going back from the last, so that dense blocks, which
-  // concatenate x, then x and a, then x, a and b, find the shorter ones at the head of the longest.
+  // Whether a Concat only puts its inputs' bytes one after the other: nothing but ones before the
+  // axis.
+  bool Appends(TensorId out, const std::vector<TensorId>& inputs) const {
+    const Shape &whole = Info(out).shape, &first = Info(inputs[0]).shape;
+    for (int d = 0; d < whole.rank(); ++d) {
+      if (whole[d] != first[d]) break;
+      if (whole[d] != 1) return false;
+    }
+    // Row-major tensors may end anywhere, but all should begin where vectors are fast.
+    return Info(out).layout == Layout::kBlocked ||
+           std::all_of(inputs.begin(), inputs.end() - 1,
+                       [&](TensorId t) { return Bytes(t) % kAlignment == 0; });
+  }
+
+  // Where a Concat only appends, as one of the channels of one image does, the producers write to
+  // its output at once. Going back from the last, so that dense blocks, which concatenate x, then x
+  // and a, then x, a and b, find the shorter ones at the head of the longest.
   void ConcatInPlace() {
     for (std::size_t s = steps_.size(); s-- > 0;) {
       DraftStep& draft = steps_[s];
       if (draft.step.type != "Concat") continue;
       const TensorId out = draft.outputs[0];
-      if (Info(out).layout != Layout::kBlocked || Info(out).shape[0] != 1) continue;
+      if (!Appends(out, draft.inputs)) continue;
       if (!MoveInto(out, draft.inputs) && !AdoptAdjacent(out, draft.inputs)) continue;
       steps_.erase(steps_.begin() + static_cast<std::ptrdiff_t>(s));
     }

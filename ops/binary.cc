@@ -1,23 +1,22 @@
 // Elementwise functions of two tensors (Min and Max: of any number) with numpy broadcasting.
-// https://onnx.ai/onnx/operators/ : Add, Div, Max, Min, Mul, PRelu, Pow, Sub.
+// https://onnx.ai/onnx/operators/ : Add, Div, Max, Min, Mul, PRelu, Pow, Sub. FusedCompare is the
+// comparison of float32 that its attribute "function" names, cast to float32.
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <optional>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "ops/element_loops.h"
+#include "ops/broadcast.h"
 #include "ops/elements.h"
 #include "ops/elementwise.h"
 #include "ops/op.h"
-#include "simd/cpu_target.h"
 
 namespace tessera {
 namespace {
 
-using BlockedOperand = ElementLoops::BlockedOperand;
 using PowBaseTypes = TypeList<float, double, Half, std::int32_t, std::int64_t>;
 
 // Whole powers by squaring; wraps around like every other integer operation here.
@@ -71,6 +70,16 @@ T Evaluate(BinaryFn fn, T a, T b) {
       return a < T{0} ? static_cast<T>(ub * ua) : a;
     case BinaryFn::kPow:
       return Power(a, b);
+    case BinaryFn::kEqual:
+      return static_cast<T>(a == b);
+    case BinaryFn::kGreater:
+      return static_cast<T>(a > b);
+    case BinaryFn::kGreaterOrEqual:
+      return static_cast<T>(a >= b);
+    case BinaryFn::kLess:
+      return static_cast<T>(a < b);
+    case BinaryFn::kLessOrEqual:
+      return static_cast<T>(a <= b);
   }
   return a;
 }
@@ -117,36 +126,6 @@ void VectorRow(BinaryFn fn, const Row& row) {
 
 using RowFunction = void (*)(BinaryFn, const Row&);
 
-// How operand `in` lies beside an output of shape `out` in Layout::kBlocked; nullopt if it cannot.
-std::optional<BlockedOperand> ClassifyBlocked(const TensorInfo& in, const Shape& out) {
-  if (in.shape == out) return BlockedOperand::kSame;
-  if (in.shape.NumElements() == 1) return BlockedOperand::kScalar;
-  const int rank = in.shape.rank();
-  const bool per_channel = rank >= 3 && in.shape[rank - 1] == 1 && in.shape[rank - 2] == 1 &&
-                           in.shape[rank - 3] == out[1];
-  if (!per_channel) return std::nullopt;
-  if (in.constant && (rank == 3 || in.shape[0] == 1)) return BlockedOperand::kChannels;
-  if (!in.constant && rank == 4) return BlockedOperand::kPixel;
-  return std::nullopt;
-}
-
-LayoutChoice ChooseLayouts(const LayoutContext& context) {
-  const Shape& out = context.outputs[0].shape;
-  bool any_blocked = false;
-  std::vector<Layout> layouts;
-  for (const TensorInfo& in : context.inputs) {
-    any_blocked = any_blocked || (in.layout == Layout::kBlocked && in.shape == out);
-  }
-  if (!any_blocked) return {};
-  for (const TensorInfo& in : context.inputs) {
-    const auto kind = ClassifyBlocked(in, out);
-    if (!kind || in.dtype != DType::kFloat32) return {};
-    const bool blocked = *kind == BlockedOperand::kSame || *kind == BlockedOperand::kPixel;
-    layouts.push_back(blocked ? Layout::kBlocked : Layout::kRowMajor);
-  }
-  return {layouts, {Layout::kBlocked}};
-}
-
 class BinaryKernel final : public Kernel {
  public:
   BinaryKernel(BinaryFn fn, const PrepareContext& context) : fn_(fn) {
@@ -159,7 +138,9 @@ class BinaryKernel final : public Kernel {
     const std::size_t last = context.inputs.size() - 1;
     for (std::size_t i = std::min<std::size_t>(1, last); i <= last; ++i) {
       const TensorInfo& b = context.inputs[i];
-      steps_.push_back(MakeStep(i <= 1 ? context.inputs[0] : out, b, out, i));
+      const std::array inputs{i <= 1 ? context.inputs[0] : out, b};
+      steps_.push_back(
+          {i, static_cast<std::int64_t>(SizeOf(b.dtype)), BroadcastOperands(inputs, out)});
     }
     for (std::size_t i = 0; i < std::min<std::size_t>(2, context.inputs.size()); ++i) {
       const TensorInfo& in = context.inputs[i];
@@ -175,30 +156,23 @@ class BinaryKernel final : public Kernel {
     for (const Step& step : steps_) {
       const auto* a = step.input <= 1 ? context.inputs[0].data<const std::byte>() : out;
       const auto* b = context.inputs[step.input].data<const std::byte>();
-      if (!step.a.packed.empty()) a = reinterpret_cast<const std::byte*>(step.a.packed.data());
-      if (!step.b.packed.empty()) b = reinterpret_cast<const std::byte*>(step.b.packed.data());
-      step.loops.Run(context.parallel, [&](const ElementLoops::Offsets& at, std::int64_t n) {
-        const Row row{a + at[1] * element_bytes_,
-                      b + at[2] * step.b_element_bytes,
-                      step.a.kind,
-                      step.b.kind,
-                      out + at[0] * element_bytes_,
-                      n};
-        row_(fn_, row);
-      });
+      a = step.operands.Start(0, a);
+      b = step.operands.Start(1, b);
+      step.operands.loops().Run(
+          context.parallel, [&](const ElementLoops::Offsets& at, std::int64_t n) {
+            const Row row{a + at[1] * element_bytes_,   b + at[2] * step.b_element_bytes,
+                          step.operands.kind(0),        step.operands.kind(1),
+                          out + at[0] * element_bytes_, n};
+            row_(fn_, row);
+          });
     }
   }
 
  private:
-  struct Operand {
-    RowOperand::Kind kind;
-    std::vector<float> packed;  // BlockedOperand::kChannels: the constant, padded to whole vectors
-  };
   struct Step {
     std::size_t input;  // number of operand b
     std::int64_t b_element_bytes;
-    ElementLoops loops;
-    Operand a, b;
+    BroadcastOperands operands;
   };
 
   RowFunction ChooseRow(BinaryFn fn, DType a, DType b) const {
@@ -216,41 +190,6 @@ class BinaryKernel final : public Kernel {
     });
   }
 
-  static Step MakeStep(const TensorInfo& a, const TensorInfo& b, const TensorInfo& out,
-                       std::size_t input) {
-    const std::array<Shape, 2> shapes{a.shape, b.shape};
-    const auto b_bytes = static_cast<std::int64_t>(SizeOf(b.dtype));
-    if (out.layout != Layout::kBlocked) {
-      const ElementLoops loops = ElementLoops::Broadcast(out.shape, shapes);
-      const auto kind = [&](int k) {
-        return loops.IsConstant(k) ? RowOperand::kScalar : RowOperand::kStream;
-      };
-      return {input, b_bytes, loops, {kind(1), {}}, {kind(2), {}}};
-    }
-    const std::array<BlockedOperand, 2> kinds{ClassifyBlocked(a, out.shape).value(),
-                                              ClassifyBlocked(b, out.shape).value()};
-    return {input, b_bytes, ElementLoops::Blocked(out.shape, kinds, shapes),
-            MakeBlockedOperand(kinds[0], a), MakeBlockedOperand(kinds[1], b)};
-  }
-
-  static Operand MakeBlockedOperand(BlockedOperand kind, const TensorInfo& info) {
-    switch (kind) {
-      case BlockedOperand::kSame:
-        return {RowOperand::kStream, {}};
-      case BlockedOperand::kScalar:
-        return {RowOperand::kScalar, {}};
-      case BlockedOperand::kPixel:
-        return {RowOperand::kLanes, {}};
-      case BlockedOperand::kChannels:
-        break;
-    }
-    const std::span<const float> values = info.constant->values<const float>();
-    std::vector<float> packed(values.begin(), values.end());
-    // The padding channels are divided by this too: 1 keeps them quiet.
-    packed.resize(RoundUp(packed.size(), static_cast<std::size_t>(FloatLanes())), 1.f);
-    return {RowOperand::kLanes, std::move(packed)};
-  }
-
   BinaryFn fn_;
   bool vector_;
   RowFunction row_;
@@ -262,6 +201,16 @@ class BinaryKernel final : public Kernel {
 template <BinaryFn fn>
 std::unique_ptr<Kernel> PrepareBinary(const PrepareContext& context) {
   return std::make_unique<BinaryKernel>(fn, context);
+}
+
+std::unique_ptr<Kernel> PrepareFusedCompare(const PrepareContext& context) {
+  const std::string function = context.node.attributes.String("function", "");
+  if (function == "Equal") return PrepareBinary<BinaryFn::kEqual>(context);
+  if (function == "Greater") return PrepareBinary<BinaryFn::kGreater>(context);
+  if (function == "GreaterOrEqual") return PrepareBinary<BinaryFn::kGreaterOrEqual>(context);
+  if (function == "Less") return PrepareBinary<BinaryFn::kLess>(context);
+  Require(function == "LessOrEqual", "unknown function '", function, "'");
+  return PrepareBinary<BinaryFn::kLessOrEqual>(context);
 }
 
 void InferBroadcast(const InferContext& context) {
@@ -302,16 +251,27 @@ constexpr OpDef BinaryOp(std::string_view type, void (*infer)(const InferContext
       .max_inputs = max,
       .infer = infer,
       .prepare = PrepareBinary<fn>,
-      .layouts = ChooseLayouts,
+      .layouts = BroadcastLayouts,
       .field = BroadcastField,
   };
 }
 
 }  // namespace
 
-extern const OpDef kAddOp, kDivOp, kMaxOp, kMinOp, kMulOp, kPReluOp, kPowOp, kSubOp;
+extern const OpDef kAddOp, kDivOp, kFusedCompareOp, kMaxOp, kMinOp, kMulOp, kPReluOp, kPowOp,
+    kSubOp;
 const OpDef kAddOp = BinaryOp<BinaryFn::kAdd>("Add", InferBroadcast);
 const OpDef kDivOp = BinaryOp<BinaryFn::kDiv>("Div", InferBroadcast);
+const OpDef kFusedCompareOp = {
+    .type = "FusedCompare",
+    .min_inputs = 2,
+    .max_inputs = 2,
+    .infer = InferBroadcast,
+    .prepare = PrepareFusedCompare,
+    .layouts = BroadcastLayouts,
+    .field = BroadcastField,
+    .internal = true,
+};
 const OpDef kMaxOp = BinaryOp<BinaryFn::kMax>("Max", InferBroadcast, 1, -1);
 const OpDef kMinOp = BinaryOp<BinaryFn::kMin>("Min", InferBroadcast, 1, -1);
 const OpDef kMulOp = BinaryOp<BinaryFn::kMul>("Mul", InferBroadcast);

@@ -74,7 +74,10 @@ std::unique_ptr<Kernel> PrepareCast(const PrepareContext& context) {
   const DType from = context.inputs[0].dtype, to = context.outputs[0].dtype;
   const auto function = Dispatch(from, AllTypes(), [&](auto source) {
     return Dispatch(to, AllTypes(), [](auto target) -> CastKernel::Function {
-      return ConvertRange<typename decltype(source)::type, typename decltype(target)::type>;
+      // GCC does not vectorise loads of bool, which is a byte of 0 or 1.
+      using From = typename decltype(source)::type;
+      using Byte = std::conditional_t<std::is_same_v<From, bool>, std::uint8_t, From>;
+      return ConvertRange<Byte, typename decltype(target)::type>;
     });
   });
   return std::make_unique<CastKernel>(function, SizeOf(from) == SizeOf(to));

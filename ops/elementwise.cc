@@ -138,6 +138,11 @@ HWY_INLINE void MapPair(const RowOperand& a, const RowOperand& b, float* out, st
   }
 }
 
+template <class Tag, class M>
+HWY_INLINE hn::Vec<Tag> OneIf(Tag d, M mask) {
+  return hn::IfThenElseZero(mask, hn::Set(d, 1.f));
+}
+
 void BinaryRow(BinaryFn fn, RowOperand a, RowOperand b, float* out, std::int64_t n) {
   switch (fn) {
     case BinaryFn::kAdd:
@@ -156,6 +161,21 @@ void BinaryRow(BinaryFn fn, RowOperand a, RowOperand b, float* out, std::int64_t
       return MapPair(a, b, out, n, [](auto d, auto x, auto slope) HWY_ATTR {
         return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(x, slope), x);
       });
+    case BinaryFn::kEqual:
+      return MapPair(a, b, out, n,
+                     [](auto d, auto x, auto y) HWY_ATTR { return OneIf(d, hn::Eq(x, y)); });
+    case BinaryFn::kGreater:
+      return MapPair(a, b, out, n,
+                     [](auto d, auto x, auto y) HWY_ATTR { return OneIf(d, hn::Gt(x, y)); });
+    case BinaryFn::kGreaterOrEqual:
+      return MapPair(a, b, out, n,
+                     [](auto d, auto x, auto y) HWY_ATTR { return OneIf(d, hn::Ge(x, y)); });
+    case BinaryFn::kLess:
+      return MapPair(a, b, out, n,
+                     [](auto d, auto x, auto y) HWY_ATTR { return OneIf(d, hn::Lt(x, y)); });
+    case BinaryFn::kLessOrEqual:
+      return MapPair(a, b, out, n,
+                     [](auto d, auto x, auto y) HWY_ATTR { return OneIf(d, hn::Le(x, y)); });
     case BinaryFn::kPow: {
       if (b.kind == RowOperand::kScalar && *b.values == 2.f) {
         return MapPair(a, a, out, n, [](auto, auto x, auto y) HWY_ATTR { return hn::Mul(x, y); });

@@ -34,6 +34,11 @@ enum class BinaryFn : std::uint8_t {
   kMin,
   kMax,
   kPRelu,  // a < 0 ? b * a : a
+  kEqual,  // these are 1 or 0
+  kGreater,
+  kGreaterOrEqual,
+  kLess,
+  kLessOrEqual,
 };
 
 // An operand of a row.
@@ -54,7 +59,7 @@ void ApplyUnary(const Unary& unary, const float* in, float* out, std::int64_t n)
 void ApplyBinary(BinaryFn fn, RowOperand a, RowOperand b, float* out, std::int64_t n);
 
 // out[i] = x[i] * scale[i] + shift[i] for i < n, with one rounding where the CPU has FMA. `out`
-// may be `x`.
+// may be `x` or the values of a kStream operand.
 void ApplyScaleShift(const float* x, RowOperand scale, RowOperand shift, float* out,
                      std::int64_t n);
 

@@ -1,5 +1,7 @@
 // Pad: constant, reflect, edge and wrap; negative pads crop.
 // https://onnx.ai/onnx/operators/onnx__Pad.html
+#include "ops/pad.h"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -206,6 +208,33 @@ std::optional<SpatialField> PadField(const FieldContext& context, std::size_t i)
 }
 
 }  // namespace
+
+std::optional<std::vector<std::int64_t>> SpatialZeroPads(const OpNode& node,
+                                                         std::span<const TensorInfo> inputs) {
+  if (ReadMode(node) != PadMode::kConstant) return std::nullopt;
+  if (node.opset < 11) {
+    if (node.attributes.Float("value", 0.f) != 0) return std::nullopt;
+  } else {
+    for (std::size_t i = 1; i < inputs.size(); ++i) {
+      if (inputs[i].present && inputs[i].constant == nullptr) return std::nullopt;
+    }
+    if (inputs.size() > kValueInput && inputs[kValueInput].present) {
+      const Tensor& value = *inputs[kValueInput].constant;
+      if (value.size() != 1 || ToFloats(value.view())[0] != 0) return std::nullopt;
+    }
+  }
+  const std::vector<PadAxis> axes = ReadPads(node, inputs);
+  std::vector<std::int64_t> begins, ends;
+  for (std::size_t d = 0; d < axes.size(); ++d) {
+    const auto [begin, end] = axes[d];
+    if (begin < 0 || end < 0 || (d < 2 && (begin != 0 || end != 0))) return std::nullopt;
+    if (d < 2) continue;
+    begins.push_back(begin);
+    ends.push_back(end);
+  }
+  begins.insert(begins.end(), ends.begin(), ends.end());
+  return begins;
+}
 
 extern const OpDef kPadOp;
 const OpDef kPadOp = {

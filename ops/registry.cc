@@ -25,7 +25,9 @@ extern const OpDef kEqualOp;
 extern const OpDef kExpOp;
 extern const OpDef kExpandOp;
 extern const OpDef kFlattenOp;
+extern const OpDef kFusedCompareOp;
 extern const OpDef kFusedConvOp;
+extern const OpDef kFusedDepthToSpaceOp;
 extern const OpDef kGatherOp;
 extern const OpDef kGemmOp;
 extern const OpDef kGlobalAveragePoolOp;
@@ -42,6 +44,7 @@ extern const OpDef kMatMulOp;
 extern const OpDef kMaxOp;
 extern const OpDef kMaxPoolOp;
 extern const OpDef kMinOp;
+extern const OpDef kMulAddOp;
 extern const OpDef kMulOp;
 extern const OpDef kNegOp;
 extern const OpDef kNotOp;
@@ -92,7 +95,9 @@ const OpDef* const kOps[] = {
     &kExpOp,
     &kExpandOp,
     &kFlattenOp,
+    &kFusedCompareOp,
     &kFusedConvOp,
+    &kFusedDepthToSpaceOp,
     &kGatherOp,
     &kGemmOp,
     &kGlobalAveragePoolOp,
@@ -109,6 +114,7 @@ const OpDef* const kOps[] = {
     &kMaxOp,
     &kMaxPoolOp,
     &kMinOp,
+    &kMulAddOp,
     &kMulOp,
     &kNegOp,
     &kNotOp,

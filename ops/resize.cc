@@ -122,25 +122,6 @@ struct Planes {
   std::int64_t count, height, width;
 };
 
-// Clamped source index of each output element of a nearest axis.
-std::vector<std::int32_t> NearestIndices(const TapTable& table) {
-  std::vector<std::int32_t> indices;
-  for (std::int64_t first : table.first) {
-    indices.push_back(static_cast<std::int32_t>(std::clamp<std::int64_t>(first, 0, table.in - 1)));
-  }
-  return indices;
-}
-
-// The factor k if indices are i / k throughout, otherwise 0.
-int RepeatFactor(const std::vector<std::int32_t>& indices, std::int64_t in) {
-  if (in == 0 || indices.size() % static_cast<std::size_t>(in) != 0) return 0;
-  const std::size_t factor = indices.size() / static_cast<std::size_t>(in);
-  for (std::size_t i = 0; i < indices.size(); ++i) {
-    if (static_cast<std::size_t>(indices[i]) != i / factor) return 0;
-  }
-  return static_cast<int>(factor);
-}
-
 template <int kFactor, typename T>
 void Repeat(const T* in, T* out, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) {
@@ -164,9 +145,9 @@ class NearestResize final : public Kernel {
   };
   NearestResize(const TapTable& rows, const TapTable& columns, std::int64_t planes, Side in,
                 Side out)
-      : rows_(NearestIndices(rows)),
-        columns_(NearestIndices(columns)),
-        factor_(RepeatFactor(columns_, columns.in)),
+      : rows_(rows.NearestIndices()),
+        columns_(columns.NearestIndices()),
+        factor_(columns.RepeatFactor()),
         in_width_(columns.in),
         planes_(planes),
         in_(in),

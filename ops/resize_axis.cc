@@ -177,10 +177,36 @@ bool TapTable::HasOutside() const {
   return std::find(outside.begin(), outside.end(), 1) != outside.end();
 }
 
+std::vector<std::int32_t> TapTable::NearestIndices() const {
+  std::vector<std::int32_t> indices;
+  for (std::int64_t i : first) {
+    indices.push_back(static_cast<std::int32_t>(std::clamp<std::int64_t>(i, 0, in - 1)));
+  }
+  return indices;
+}
+
+int TapTable::RepeatFactor() const {
+  if (in == 0 || out % in != 0 || HasOutside()) return 0;
+  const std::vector<std::int32_t> indices = NearestIndices();
+  for (std::int64_t i = 0; i < out; ++i) {
+    if (indices[static_cast<std::size_t>(i)] != i / (out / in)) return 0;
+  }
+  return static_cast<int>(out / in);
+}
+
 Shape ResizePlan::OutputShape() const {
   Shape shape;
   for (const ResizeAxis& axis : axes) shape.PushBack(axis.out);
   return shape;
+}
+
+int ResizePlan::PixelRepeat() const {
+  if (filter.interpolation != Interpolation::kNearest || axes.size() != 4) return 0;
+  for (std::size_t d = 0; d < 2; ++d) {
+    if (!TapTable(filter, axes[d]).IsIdentity()) return 0;
+  }
+  const int factor = TapTable(filter, axes[2]).RepeatFactor();
+  return TapTable(filter, axes[3]).RepeatFactor() == factor ? factor : 0;
 }
 
 namespace {

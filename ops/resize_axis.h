@@ -76,6 +76,10 @@ struct TapTable {
   // Whether out[i] = in[i].
   bool IsIdentity() const;
   bool HasOutside() const;
+  // The source of each output element of a nearest axis, within the input.
+  std::vector<std::int32_t> NearestIndices() const;
+  // The k of a nearest axis with out[i] = in[i / k], otherwise 0.
+  int RepeatFactor() const;
 
   std::int64_t in, out;
   int count = 1;
@@ -91,6 +95,8 @@ struct ResizePlan {
   bool from_scales = false;      // rather than from sizes
 
   Shape OutputShape() const;
+  // The k if each pixel of NCHW becomes k x k pixels of its value, otherwise 0.
+  int PixelRepeat() const;
 };
 
 // Throws Error for anything that the specification forbids.

@@ -1,6 +1,18 @@
 #include "engine/passes/conv_fusion.h"
 
+#include <utility>
+
 namespace tessera {
+
+const Node* OnlyProducer(const Graph& graph, ValueId value, std::string_view type,
+                         const std::vector<int>& producers,
+                         const std::vector<std::vector<int>>& consumers) {
+  if (value == kNoValue || graph.IsOutput(value)) return nullptr;
+  const auto v = static_cast<std::size_t>(value);
+  if (producers[v] < 0 || consumers[v].size() != 1) return nullptr;
+  const Node& node = graph.nodes[static_cast<std::size_t>(producers[v])];
+  return node.op.type == type ? &node : nullptr;
+}
 
 int FusableConv(const Graph& graph, ValueId value, std::size_t uses,
                 const std::vector<int>& producers, const std::vector<std::vector<int>>& consumers) {
@@ -32,6 +44,39 @@ Node MakeFusedConv(const Node& conv, const Epilogue& epilogue, ValueId slope, Va
   while (fused.inputs.back() == kNoValue) fused.inputs.pop_back();
   fused.outputs = {output};
   return fused;
+}
+
+bool HasFloatWeights(const Graph& graph, const Node& conv) {
+  const auto is_float = [&](std::size_t i) {
+    const Tensor* t = graph.Constant(conv.inputs[i]);
+    return t != nullptr && t->dtype() == DType::kFloat32;
+  };
+  if (conv.op.type != "Conv" || !is_float(1)) return false;
+  const Shape& w = graph.Constant(conv.inputs[1])->shape();
+  if (w.rank() < 3) return false;
+  if (conv.inputs.size() <= kConvBias || conv.inputs[kConvBias] == kNoValue) return true;
+  return is_float(kConvBias) && graph.Constant(conv.inputs[kConvBias])->size() == w[0];
+}
+
+void ScaleOutputs(Graph& graph, Node& conv, std::span<const double> scale,
+                  std::span<const double> shift, std::string_view suffix) {
+  const Tensor* bias =
+      conv.inputs.size() > kConvBias ? graph.Constant(conv.inputs[kConvBias]) : nullptr;
+  Tensor new_weights = graph.Constant(conv.inputs[1])->Clone();
+  const std::int64_t channels = new_weights.shape()[0];
+  Tensor new_bias(DType::kFloat32, {channels});
+  const std::int64_t per_channel = new_weights.shape().NumElements(1, new_weights.shape().rank());
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const auto i = static_cast<std::size_t>(c);
+    float* w = new_weights.data<float>() + c * per_channel;
+    for (std::int64_t k = 0; k < per_channel; ++k) w[k] = static_cast<float>(w[k] * scale[i]);
+    const double old_bias = bias == nullptr ? 0.0 : static_cast<double>(bias->data<float>()[c]);
+    new_bias.data<float>()[c] = static_cast<float>(old_bias * scale[i] + shift[i]);
+  }
+  const ValueId w =
+      graph.AddConstant(StrCat(conv.op.name, ".weights", suffix), std::move(new_weights));
+  const ValueId b = graph.AddConstant(StrCat(conv.op.name, ".bias", suffix), std::move(new_bias));
+  conv.inputs = {conv.inputs[0], w, b};
 }
 
 std::optional<float> ScalarConstant(const Graph& graph, ValueId id) {

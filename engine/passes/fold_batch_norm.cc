@@ -1,16 +1,14 @@
 // y = (conv(x) - mean) / sqrt(var + eps) * gamma + beta is a convolution with scaled weights.
 // https://onnx.ai/onnx/operators/onnx__BatchNormalization.html
+#include <array>
 #include <cmath>
 #include <utility>
+#include <vector>
 
+#include "engine/passes/conv_fusion.h"
 #include "engine/passes/passes.h"
 
 namespace tessera {
-namespace {
-
-bool IsFloat(const Tensor* t) { return t != nullptr && t->dtype() == DType::kFloat32; }
-
-}  // namespace
 
 int FoldBatchNorm(Graph& graph) {
   int rewrites = 0;
@@ -24,42 +22,28 @@ int FoldBatchNorm(Graph& graph) {
       continue;
     }
     Node& conv = graph.nodes[static_cast<std::size_t>(producer)];
-    if (conv.op.type != "Conv") continue;
+    if (!HasFloatWeights(graph, conv)) continue;
     const auto [training, epsilon] = AtNode(graph, bn, [&] {
       const Attributes& a = bn.op.attributes;
       return std::pair(a.Int("training_mode", 0) != 0, a.Float("epsilon", 1e-5f));
     });
     if (training) continue;
-    const Tensor* weights = graph.Constant(conv.inputs[1]);
-    const bool has_bias = conv.inputs.size() > 2 && conv.inputs[2] != kNoValue;
-    const Tensor* bias = has_bias ? graph.Constant(conv.inputs[2]) : nullptr;
-    const Tensor *gamma = graph.Constant(bn.inputs[1]), *beta = graph.Constant(bn.inputs[2]),
-                 *mean = graph.Constant(bn.inputs[3]), *var = graph.Constant(bn.inputs[4]);
-    if (!IsFloat(weights) || (has_bias && !IsFloat(bias)) || !IsFloat(gamma) || !IsFloat(beta) ||
-        !IsFloat(mean) || !IsFloat(var) || weights->shape().rank() < 3) {
-      continue;
+    const std::int64_t channels = graph.Constant(conv.inputs[1])->shape()[0];
+    std::array<const float*, 4> parameters{};  // gamma, beta, mean, variance
+    bool known = true;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const Tensor* t = graph.Constant(bn.inputs[i + 1]);
+      known = known && t != nullptr && t->dtype() == DType::kFloat32 && t->size() == channels;
+      if (known) parameters[i] = t->data<float>();
     }
-    const std::int64_t channels = weights->shape()[0];
-    if (gamma->size() != channels || beta->size() != channels || mean->size() != channels ||
-        var->size() != channels || (has_bias && bias->size() != channels)) {
-      continue;
-    }
-    Tensor new_weights = weights->Clone();
-    Tensor new_bias(DType::kFloat32, {channels});
-    const std::int64_t per_channel = weights->shape().NumElements(1, weights->shape().rank());
+    if (!known) continue;
+    std::vector<double> scale, shift;
     for (std::int64_t c = 0; c < channels; ++c) {
-      const double scale =
-          gamma->data<float>()[c] / std::sqrt(static_cast<double>(var->data<float>()[c]) + epsilon);
-      float* w = new_weights.data<float>() + c * per_channel;
-      for (std::int64_t i = 0; i < per_channel; ++i) w[i] = static_cast<float>(w[i] * scale);
-      const double old_bias = has_bias ? bias->data<float>()[c] : 0.0;
-      new_bias.data<float>()[c] =
-          static_cast<float>((old_bias - mean->data<float>()[c]) * scale + beta->data<float>()[c]);
+      const auto at = [&](std::size_t i) { return static_cast<double>(parameters[i][c]); };
+      scale.push_back(at(0) / std::sqrt(at(3) + epsilon));
+      shift.push_back(at(1) - at(2) * scale.back());
     }
-    const std::string name = conv.op.name;
-    const ValueId w = graph.AddConstant(name + ".weights_bn", std::move(new_weights));
-    const ValueId b = graph.AddConstant(name + ".bias_bn", std::move(new_bias));
-    conv.inputs = {conv.inputs[0], w, b};
+    ScaleOutputs(graph, conv, scale, shift, "_bn");
     conv.outputs[0] = bn.outputs[0];
     bn.outputs[0] = x;  // dead: nobody reads the convolution's old output any more
     ++rewrites;

@@ -5,19 +5,6 @@
 #include "engine/passes/passes.h"
 
 namespace tessera {
-namespace {
-
-// The node that makes `id` if it has this type and nobody but its reader here needs its result.
-const Node* OnlyProducer(const Graph& graph, ValueId id, std::string_view type,
-                         const std::vector<int>& producers,
-                         const std::vector<std::vector<int>>& consumers) {
-  const auto v = static_cast<std::size_t>(id);
-  if (producers[v] < 0 || consumers[v].size() != 1 || graph.IsOutput(id)) return nullptr;
-  const Node& node = graph.nodes[static_cast<std::size_t>(producers[v])];
-  return node.op.type == type ? &node : nullptr;
-}
-
-}  // namespace
 
 int FuseGate(Graph& graph) {
   int rewrites = 0;

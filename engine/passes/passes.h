@@ -9,9 +9,14 @@ namespace tessera {
 int WidenFloat16(Graph& graph);
 int RemoveIdentity(Graph& graph);
 int FoldBatchNorm(Graph& graph);
+int FoldPad(Graph& graph);
+int FoldScaleShift(Graph& graph);
 int FuseActivation(Graph& graph);
+int FuseCompare(Graph& graph);
 int FuseGate(Graph& graph);
+int FuseMulAdd(Graph& graph);
 int FuseResidual(Graph& graph);
+int FuseUpsampledShortcut(Graph& graph);
 int ShareWinogradInput(Graph& graph);
 
 }  // namespace tessera

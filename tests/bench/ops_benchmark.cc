@@ -138,6 +138,9 @@ std::vector<Case> MakeCases() {
   add("DepthToSpace4CrdRows",
       Node("DepthToSpace", Attrs({{"blocksize", four}, {"mode", std::string("CRD")}})), {features},
       {}, false);
+  add("DepthToSpace4CrdAdd",
+      Node("FusedDepthToSpace", Attrs({{"blocksize", four}, {"mode", std::string("CRD")}})),
+      {features, Shape{1, 3, 256, 256}});
   add("NearestX4Rows", Node("Resize"), {Shape{1, 3, 256, 256}}, Scales(4), false);
   add("LinearX4Rows", Node("Resize", Attrs({{"mode", std::string("linear")}})),
       {Shape{1, 3, 256, 256}}, Scales(4), false);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
 #include "engine/infer.h"
@@ -69,6 +70,121 @@ TEST(FoldBatchNorm, FoldsIntoConvolutionsOnly) {
     m.Output("c");  // somebody else wants the convolution's own result
     EXPECT_EQ(Rewrites(m, "fold-batch-norm"), 0);
     ExpectSameWithoutPass(m, "fold-batch-norm");
+  }
+}
+
+TEST(FoldScaleShift, AfterAConvolution) {
+  for (const std::string type : {"Mul", "Div", "Add", "Sub"}) {
+    for (const std::vector<std::int64_t>& dims :
+         {Ints{}, Ints{1}, Ints{4, 1, 1}, Ints{1, 4, 1, 1}}) {
+      for (const bool flip : {false, true}) {
+        SCOPED_TRACE(type + " " + std::to_string(dims.size()) + (flip ? " flipped" : ""));
+        TestModel m = ConvModel();
+        std::vector<float> values{1.5f, -0.75f, 2, -3};
+        if (dims.size() < 3) values.resize(1);
+        m.Floats("k", dims, values);
+        m.Node(type, flip ? std::vector<std::string>{"k", "c"} : std::vector<std::string>{"c", "k"},
+               {"y"});
+        m.Output("y");
+        EXPECT_EQ(Rewrites(m, "fold-scale-shift"), type == "Div" && flip ? 0 : 1);
+        ExpectSameWithoutPass(m, "fold-scale-shift");
+        m.Output("c");  // somebody else wants the convolution's own result
+        EXPECT_EQ(Rewrites(m, "fold-scale-shift"), 0);
+      }
+    }
+  }
+  TestModel chain = ConvModel();
+  chain.Floats("two", {}, {2}).Noise("k", {4, 1, 1});
+  chain.Node("Mul", {"c", "two"}, {"d"}).Node("Add", {"k", "d"}, {"e"}).Node("Relu", {"e"}, {"y"});
+  chain.Output("y");
+  EXPECT_EQ(Rewrites(chain, "fold-scale-shift"), 2);
+  ExpectSameWithoutPass(chain, "fold-scale-shift");
+}
+
+TEST(FoldScaleShift, NotIfItVariesOverThePictureOrChangesTheShape) {
+  const std::vector<std::pair<Ints, std::vector<float>>> constants = {
+      {{8}, TestModel::NoiseValues(8, 1)},  // of columns
+      {{4, 1, 8}, TestModel::NoiseValues(32, 1)},
+      {{2, 1, 1, 1}, {1, 2}},  // makes two images of one
+      {{1, 1, 1, 1, 1}, {2}},  // adds a dimension
+      {{}, {INFINITY}},
+  };
+  for (const auto& [dims, values] : constants) {
+    TestModel m = ConvModel();
+    m.Floats("k", dims, values).Node("Mul", {"c", "k"}, {"y"}).Output("y");
+    EXPECT_EQ(Rewrites(m, "fold-scale-shift"), 0);
+  }
+  TestModel square = ConvModel();
+  square.Node("Mul", {"c", "c"}, {"y"}).Output("y");
+  EXPECT_EQ(Rewrites(square, "fold-scale-shift"), 0);
+  ExpectSameWithoutPass(square, "fold-scale-shift");
+}
+
+TEST(FoldScaleShift, BeforeAConvolution) {
+  const auto model = [](const std::vector<std::string>& types, const Ints& pads, const Ints& dims) {
+    TestModel m;
+    m.Input("x", {1, 3, -1, -1}).Noise("w", {6, 1, 3, 3}, 0.5f).Noise("b", {6});
+    m.Floats("k", dims, std::vector<float>(dims.size() < 3 ? 1 : 3, 0.7f));
+    std::string x = "x";
+    for (const std::string& type : types) {
+      const std::string before = x;
+      x += "'";
+      m.Node(type, {before, "k"}, {x});
+    }
+    m.Node("Conv", {x, "w", "b"}, {"y"}, {{"pads", pads}, {"group", std::int64_t{3}}}).Output("y");
+    return m;
+  };
+  const auto check = [](const TestModel& m, int expected) {
+    EXPECT_EQ(Rewrites(m, "fold-scale-shift"), expected);
+    ExpectSameWithoutPass(m, "fold-scale-shift");
+  };
+  const Ints padded{1, 1, 0, 1}, unpadded{0, 0, 0, 0};
+  check(model({"Mul"}, padded, {}), 1);
+  check(model({"Div"}, padded, {1}), 1);
+  check(model({"Add"}, unpadded, {}), 1);
+  check(model({"Sub", "Mul"}, unpadded, {}), 2);
+  check(model({"Sub", "Mul"}, padded, {}), 1);  // zeros stay zeros when they are scaled only
+  check(model({"Add"}, padded, {}), 0);
+  check(model({"Mul"}, padded, {3, 1, 1}), 0);  // x might have a single channel
+  TestModel twice = model({"Mul"}, padded, {});
+  twice.Output("x'");
+  EXPECT_EQ(Rewrites(twice, "fold-scale-shift"), 0);
+}
+
+TEST(FoldPad, ZerosAroundThePicture) {
+  const auto model = [](const Ints& pads, float value, const std::string& mode,
+                        const std::vector<TestModel::Attribute>& conv) {
+    TestModel m;
+    m.Input("x", {1, 3, -1, -1}).Noise("w", {4, 3, 3, 3}, 0.5f).Ints("pads", pads);
+    m.Floats("value", {}, {value});
+    m.Node("Pad", {"x", "pads", "value"}, {"p"}, {{"mode", mode}});
+    m.Node("Conv", {"p", "w"}, {"y"}, conv).Output("y");
+    return m;
+  };
+  const auto check = [](const TestModel& m, int expected) {
+    EXPECT_EQ(Rewrites(m, "fold-pad"), expected);
+    ExpectSameWithoutPass(m, "fold-pad");
+  };
+  const Ints pads{0, 0, 1, 2, 0, 0, 3, 0};
+  check(model(pads, 0, "constant", {}), 1);
+  check(model(pads, 0, "constant", {{"pads", Ints{1, 0, 0, 2}}}), 1);
+  check(model(pads, 0, "constant", {{"auto_pad", "VALID"}, {"strides", Ints{2, 1}}}), 1);
+  check(model({0, 0, 7, 0, 0, 0, 0, 9}, 0, "constant", {}), 1);  // windows of nothing but zeros
+  check(model(pads, 0, "constant", {{"auto_pad", "SAME_UPPER"}}), 0);
+  check(model(pads, 0.5f, "constant", {}), 0);
+  check(model(pads, 0, "reflect", {}), 0);
+  check(model({0, 0, 1, -1, 0, 0, 1, 1}, 0, "constant", {}), 0);
+  check(model({1, 0, 1, 1, 0, 0, 1, 1}, 0, "constant", {}), 0);
+  TestModel twice = model(pads, 0, "constant", {});
+  twice.Output("p");
+  EXPECT_EQ(Rewrites(twice, "fold-pad"), 0);
+  // Before opset 11 pads and value were attributes.
+  for (const float value : {0.f, 1.f}) {
+    TestModel old(10);
+    old.Input("x", {1, 3, -1, -1}).Noise("w", {4, 3, 3, 3}, 0.5f);
+    old.Node("Pad", {"x"}, {"p"}, {{"pads", pads}, {"value", value}});
+    old.Node("Conv", {"p", "w"}, {"y"}).Output("y");
+    check(old, value == 0 ? 1 : 0);
   }
 }
 
@@ -166,6 +282,97 @@ TEST(FuseGate, SpansGate) {
   ExpectSameWithoutPass(m, "fuse-gate");
 }
 
+TEST(FuseCompare, WithTheCastToFloat) {
+  for (const char* type : {"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"}) {
+    TestModel m(16);
+    m.Input("x", {1, 3, -1, -1}).Floats("c", {}, {0.25f});
+    m.Node(type, {"x", "c"}, {"e"}).Node("Cast", {"e"}, {"y"}, {{"to", std::int64_t{1}}});
+    m.Output("y");
+    EXPECT_EQ(Rewrites(m, "fuse-compare"), 1);
+    ExpectSameWithoutPass(m, "fuse-compare");
+    m.Output("e", onnx::TensorProto::BOOL);
+    EXPECT_EQ(Rewrites(m, "fuse-compare"), 0);
+  }
+}
+
+TEST(FuseMulAdd, WhateverTheOperandsAre) {
+  const std::vector<std::string> shifts{"x", "k", "half"};
+  for (const bool flip : {false, true}) {
+    for (const std::string& shift : shifts) {
+      TestModel m;
+      m.Input("x", {1, 3, -1, -1}).Noise("k", {3, 1, 1}).Floats("half", {}, {0.5f});
+      m.Node("Exp", {"x"}, {"e"});
+      m.Node("Mul",
+             flip ? std::vector<std::string>{"half", "e"} : std::vector<std::string>{"e", "k"},
+             {"p"});
+      m.Node("Add",
+             flip ? std::vector<std::string>{shift, "p"} : std::vector<std::string>{"p", shift},
+             {"y"});
+      m.Output("y");
+      EXPECT_EQ(Rewrites(m, "fuse-mul-add"), 1);
+      ExpectSameWithoutPass(m, "fuse-mul-add");
+      m.Output("p");
+      EXPECT_EQ(Rewrites(m, "fuse-mul-add"), 0);
+    }
+  }
+  // The sum is larger than the product.
+  TestModel larger;
+  larger.Input("x", {1, 3, -1, -1}).Floats("half", {}, {0.5f});
+  larger.Node("GlobalAveragePool", {"x"}, {"g"}).Node("Mul", {"g", "half"}, {"p"});
+  larger.Node("Add", {"p", "x"}, {"y"}).Output("y");
+  EXPECT_EQ(Rewrites(larger, "fuse-mul-add"), 0);
+  ExpectSameWithoutPass(larger, "fuse-mul-add");
+}
+
+// x enlarged twice by learned pixels, and by Resize.
+TestModel UpsampledShortcutModel(const std::string& mode, const std::string& rounding) {
+  TestModel m;
+  m.Input("x", {1, 3, -1, -1}).Noise("w", {12, 3, 3, 3}, 0.5f).Floats("scales", {4}, {1, 1, 2, 2});
+  m.Node("Conv", {"x", "w"}, {"c"}, {{"pads", Ints{1, 1, 1, 1}}});
+  m.Node("DepthToSpace", {"c"}, {"d"}, {{"blocksize", std::int64_t{2}}, {"mode", "CRD"}});
+  m.Node("Resize", {"x", "", "scales"}, {"r"},
+         {{"mode", mode},
+          {"nearest_mode", rounding},
+          {"coordinate_transformation_mode", "asymmetric"}});
+  return m;
+}
+
+TEST(FuseUpsampledShortcut, AddsTheSmallImageAtOnce) {
+  for (const bool flip : {false, true}) {
+    TestModel m = UpsampledShortcutModel("nearest", "floor");
+    m.Node("Add", flip ? std::vector<std::string>{"r", "d"} : std::vector<std::string>{"d", "r"},
+           {"y"});
+    m.Output("y");
+    EXPECT_EQ(Rewrites(m, "fuse-upsampled-shortcut"), 1);
+    ExpectSameWithoutPass(m, "fuse-upsampled-shortcut");
+  }
+}
+
+TEST(FuseUpsampledShortcut, NearMisses) {
+  for (const auto& [mode, rounding] :
+       {std::pair{"linear", "floor"}, {"nearest", "ceil"}, {"nearest", "round_prefer_ceil"}}) {
+    TestModel m = UpsampledShortcutModel(mode, rounding);
+    m.Node("Add", {"d", "r"}, {"y"}).Output("y");
+    EXPECT_EQ(Rewrites(m, "fuse-upsampled-shortcut"), 0) << mode << " " << rounding;
+    ExpectSameWithoutPass(m, "fuse-upsampled-shortcut");
+  }
+  for (const std::string wanted_too : {"d", "r"}) {
+    TestModel m = UpsampledShortcutModel("nearest", "floor");
+    m.Node("Add", {"d", "r"}, {"y"}).Output("y").Output(wanted_too);
+    EXPECT_EQ(Rewrites(m, "fuse-upsampled-shortcut"), 0);
+  }
+  // Two channels made of eight, and an image of one that is broadcast.
+  TestModel broadcast;
+  broadcast.Input("x", {1, 3, -1, -1}).Noise("w", {8, 3, 1, 1}).Noise("w1", {1, 3, 1, 1});
+  broadcast.Floats("scales", {4}, {1, 1, 2, 2});
+  broadcast.Node("Conv", {"x", "w"}, {"c"}).Node("Conv", {"x", "w1"}, {"i"});
+  broadcast.Node("DepthToSpace", {"c"}, {"d"}, {{"blocksize", std::int64_t{2}}});
+  broadcast.Node("Resize", {"i", "", "scales"}, {"r"}, {{"mode", "nearest"}});
+  broadcast.Node("Add", {"d", "r"}, {"y"}).Output("y");
+  EXPECT_EQ(Rewrites(broadcast, "fuse-upsampled-shortcut"), 0);
+  ExpectSameWithoutPass(broadcast, "fuse-upsampled-shortcut");
+}
+
 // Steps of one run, by operator.
 int CountSteps(const TestModel& m, const std::string& type, const SessionOptions& options = {},
                const Shape& shape = {1, 3, 8, 8}) {
@@ -195,6 +402,25 @@ TEST(ConcatInPlace, DenseBlocksAndNestedConcatsAreNotCopied) {
   EXPECT_EQ(CountSteps(m, "Concat"), 0);
   EXPECT_EQ(CountSteps(m, "Concat", {.disabled_passes = {"concat-in-place"}}), 3);
   ExpectSameWithoutPass(m, "concat-in-place");
+}
+
+TEST(ConcatInPlace, RowMajorTensorsAreAppendedToo) {
+  const auto steps = [](std::int64_t axis, const std::string& last, const SessionOptions& options) {
+    TestModel m;
+    m.Input("x", {1, 3, -1, -1}).Ints("flat", {1, 3, 64, 1}).Ints("square", {1, 3, 8, 8});
+    m.Node("Neg", {"x"}, {"a"}).Node("Exp", {"x"}, {"b"}).Node("Sigmoid", {"x"}, {"c"});
+    // The sigmoid goes on under another name and is wanted under its own.
+    m.Node("Reshape", {"c", "flat"}, {"f"}).Node("Reshape", {"f", "square"}, {"v"});
+    m.Node("Concat", {"a", "b", last}, {"abc"}, {{"axis", axis}});
+    m.Node("Abs", {"abc"}, {"y"}).Node("Abs", {"c"}, {"z"}).Output("y").Output("z");
+    ExpectSameWithoutPass(m, "concat-in-place");
+    return CountSteps(m, "Concat", options);
+  };
+  EXPECT_EQ(steps(1, "c", {}), 0);
+  EXPECT_EQ(steps(0, "c", {}), 0);
+  EXPECT_EQ(steps(1, "v", {}), 1);
+  EXPECT_EQ(steps(2, "c", {}), 1);
+  EXPECT_EQ(steps(1, "c", {.disabled_passes = {"concat-in-place"}}), 1);
 }
 
 TEST(ConcatInPlace, CopiesWhatCannotLieInTwoPlaces) {

@@ -194,5 +194,21 @@ TEST(Binary, FieldIsPointwiseUnlessAnOperandIsTiedToItsPlace) {
   EXPECT_FALSE(OpCall("Add").In(Iota({1, 3, 8, 8})).In(Iota({1, 3, 1, 1})).Field(1));
 }
 
+TEST(FusedCompare, GivesFloats) {
+  const auto run = [](const char* function) {
+    return ToVector<float>(OpCall("FusedCompare")
+                               .Attr("function", function)
+                               .In(Floats({2, 4}, {1, 2, 3, NAN, 0, 4, 2, INFINITY}))
+                               .In(Floats({}, {2}))
+                               .RunOne(0));
+  };
+  EXPECT_EQ(run("Equal"), (std::vector<float>{0, 1, 0, 0, 0, 0, 1, 0}));
+  EXPECT_EQ(run("Greater"), (std::vector<float>{0, 0, 1, 0, 0, 1, 0, 1}));
+  EXPECT_EQ(run("GreaterOrEqual"), (std::vector<float>{0, 1, 1, 0, 0, 1, 1, 1}));
+  EXPECT_EQ(run("Less"), (std::vector<float>{1, 0, 0, 0, 1, 0, 0, 0}));
+  EXPECT_EQ(run("LessOrEqual"), (std::vector<float>{1, 1, 0, 0, 1, 0, 1, 0}));
+  EXPECT_THROW(run("And"), Error);
+}
+
 }  // namespace
 }  // namespace tessera

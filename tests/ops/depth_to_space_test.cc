@@ -55,6 +55,38 @@ TEST(DepthToSpace, MovesEveryElementToItsPlace) {
   }
 }
 
+TEST(FusedDepthToSpace, AddsTheImageWithRepeatedPixels) {
+  std::mt19937 random(8);
+  for (const std::int64_t b : {1, 2, 3, 4, 5}) {
+    for (const std::int64_t c : {1, 3, 4}) {
+      for (const char* mode : {"DCR", "CRD"}) {
+        const Tensor x = RandomTensor({2, c * b * b, 5, 7}, random);
+        const Tensor image = RandomTensor({2, c, 5, 7}, random);
+        Tensor wanted =
+            OpCall("DepthToSpace").Attr("blocksize", b).Attr("mode", mode).In(x.Clone()).RunOne(0);
+        for (std::int64_t i = 0; i < wanted.size(); ++i) {
+          const std::int64_t row = i / (7 * b), plane = row / (5 * b);
+          wanted.data<float>()[i] +=
+              image.data<float>()[(plane * 5 + row % (5 * b) / b) * 7 + i % (7 * b) / b];
+        }
+        ExpectClose(OpCall("FusedDepthToSpace")
+                        .Attr("blocksize", b)
+                        .Attr("mode", mode)
+                        .In(x.Clone())
+                        .In(image.Clone())
+                        .RunOne(0),
+                    wanted, 0);
+      }
+    }
+  }
+  EXPECT_THROW(OpCall("FusedDepthToSpace")
+                   .Attr("blocksize", 2)
+                   .In(Iota({1, 4, 2, 2}))
+                   .In(Iota({1, 1, 4, 4}))
+                   .Infer(),
+               Error);
+}
+
 TEST(DepthToSpace, ReadsBlockedTensorsDirectly) {
   OpCall call("DepthToSpace");
   call.Attr("blocksize", 4).Attr("mode", "CRD").In(Iota({1, 48, 40, 30}));
