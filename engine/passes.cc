@@ -19,11 +19,14 @@ const Pass kPasses[] = {
     {"fold-batch-norm", "BatchNormalization goes into the weights of the Conv before it",
      PassStage::kCanonical, FoldBatchNorm},
     {"fuse-activation",
-     "Conv + Relu, LeakyRelu, PRelu, Clip, Sigmoid, HardSigmoid, HardSwish or x*sigmoid(x)",
+     "Conv + Relu, LeakyRelu, PRelu, Clip, Sigmoid, HardSigmoid, HardSwish or x*sigmoid(x); "
+     "Gemm and Mul + those of them that have no operands",
      PassStage::kFast, FuseActivation},
     {"fuse-gate", "Conv + SPAN's gate (x + shortcut) * (sigmoid(x) - 0.5)", PassStage::kFast,
      FuseGate},
     {"fuse-residual", "Conv + x * scale + shortcut", PassStage::kFast, FuseResidual},
+    {"view-one-pixel", "tensors of one pixel change their layout in place", PassStage::kPlan,
+     nullptr},
     {"concat-in-place", "inputs of a Concat of channels are computed in their place in its output",
      PassStage::kPlan, nullptr},
 };

@@ -26,6 +26,8 @@ extern const OpDef kExpOp;
 extern const OpDef kExpandOp;
 extern const OpDef kFlattenOp;
 extern const OpDef kFusedConvOp;
+extern const OpDef kFusedGemmOp;
+extern const OpDef kFusedMulOp;
 extern const OpDef kGatherOp;
 extern const OpDef kGemmOp;
 extern const OpDef kGlobalAveragePoolOp;
@@ -92,6 +94,8 @@ const OpDef* const kOps[] = {
     &kExpandOp,
     &kFlattenOp,
     &kFusedConvOp,
+    &kFusedGemmOp,
+    &kFusedMulOp,
     &kGatherOp,
     &kGemmOp,
     &kGlobalAveragePoolOp,

@@ -54,6 +54,16 @@ TestModel ConvModel() {
   return m;
 }
 
+// Steps of one run, by operator.
+int CountSteps(const TestModel& m, const std::string& type, const SessionOptions& options = {}) {
+  const Tensor x = Tensor::FromVector<float>({1, 3, 8, 8}, std::vector<float>(192, 0.5f));
+  std::vector<Tensor> outputs;
+  RunProfile profile;
+  m.Load(options)->Run(std::vector<NamedView>{{"x", x.view()}}, outputs, nullptr, &profile);
+  return static_cast<int>(std::count_if(profile.steps.begin(), profile.steps.end(),
+                                        [&](const auto& step) { return step.type == type; }));
+}
+
 TEST(FoldBatchNorm, FoldsIntoConvolutionsOnly) {
   for (const bool bias : {true, false}) {
     TestModel m;
@@ -92,6 +102,31 @@ TEST(FuseActivation, EveryActivation) {
   check(ConvModel().Floats("hi", {}, {0.4f}).Node("Clip", {"c", "", "hi"}, {"y"}), 1);
   check(ConvModel().Node("Sigmoid", {"c"}, {"s"}).Node("Mul", {"s", "c"}, {"y"}), 1);
   check(ConvModel().Node("Sigmoid", {"c"}, {"s"}).Node("Mul", {"c", "s"}, {"y"}), 1);
+}
+
+TEST(FuseActivation, OfSqueezeAndExcitation) {
+  TestModel m = ConvModel();
+  m.Ints("flat", {0, -1}).Ints("pixel", {0, -1, 1, 1});
+  m.Noise("w1", {6, 4}).Noise("b1", {6}).Noise("w2", {4, 6}).Noise("b2", {4});
+  m.Node("GlobalAveragePool", {"c"}, {"g"}).Node("Reshape", {"g", "flat"}, {"v"});
+  m.Node("Gemm", {"v", "w1", "b1"}, {"h"}, {{"transB", std::int64_t{1}}})
+      .Node("Relu", {"h"}, {"r"});
+  m.Node("Gemm", {"r", "w2", "b2"}, {"e"}, {{"transB", std::int64_t{1}}});
+  m.Node("HardSigmoid", {"e"}, {"s"}, {{"alpha", 0.3f}}).Node("Reshape", {"s", "pixel"}, {"p"});
+  m.Node("Mul", {"c", "p"}, {"x1"}).Node("LeakyRelu", {"x1"}, {"y"}).Output("y");
+  EXPECT_EQ(Rewrites(m, "fuse-activation"), 3);
+  ExpectSameWithoutPass(m, "fuse-activation");
+  m.Output("x1").Output("e");
+  EXPECT_EQ(Rewrites(m, "fuse-activation"), 1);
+  ExpectSameWithoutPass(m, "fuse-activation");
+}
+
+// The Mul of the first is the activation's own, and dead when the second is looked at.
+TEST(FuseActivation, OfSilu) {
+  TestModel m = ConvModel();
+  m.Node("Sigmoid", {"c"}, {"s"}).Node("Mul", {"c", "s"}, {"a"}).Node("Relu", {"a"}, {"y"});
+  EXPECT_EQ(Rewrites(m.Output("y"), "fuse-activation"), 1);
+  ExpectSameWithoutPass(m, "fuse-activation");
 }
 
 TEST(FuseActivation, NearMisses) {
@@ -165,16 +200,6 @@ TEST(FuseGate, SpansGate) {
   ExpectSameWithoutPass(m, "fuse-gate");
 }
 
-// Steps of one run, by operator.
-int CountSteps(const TestModel& m, const std::string& type, const SessionOptions& options = {}) {
-  const Tensor x = Tensor::FromVector<float>({1, 3, 8, 8}, std::vector<float>(192, 0.5f));
-  std::vector<Tensor> outputs;
-  RunProfile profile;
-  m.Load(options)->Run(std::vector<NamedView>{{"x", x.view()}}, outputs, nullptr, &profile);
-  return static_cast<int>(std::count_if(profile.steps.begin(), profile.steps.end(),
-                                        [&](const auto& step) { return step.type == type; }));
-}
-
 TEST(ConcatInPlace, DenseBlocksAndNestedConcatsAreNotCopied) {
   const Ints pads{1, 1, 1, 1};
   const std::vector<TestModel::Attribute> axis{{"axis", std::int64_t{1}}};
@@ -233,6 +258,37 @@ TEST(ConcatInPlace, PartsOfConcatsAreNotComputedInPlaceOfEachOther) {
   }
   m.Node("Tanh", {"a"}, {"t"}).Node("Concat", {"d", "t"}, {"dt"}, axis);
   m.Node("Conv", {"dt", "w2"}, {"second"}).Node("Sub", {"first", "second"}, {"y"}).Output("y");
+  ExpectSameWithoutPass(m, "concat-in-place");
+}
+
+TEST(ViewOnePixel, ChangesTheLayoutInPlace) {
+  for (const std::int64_t channels : {20, 32}) {  // with a padded block, and without
+    SCOPED_TRACE(channels);
+    TestModel m = ConvModel();
+    m.Noise("wp", {channels, 4, 1, 1}).Ints("row", {1, 1, -1}).Ints("pixel", {1, -1, 1, 1});
+    m.Noise("ws", {channels, channels, 1, 1});
+    m.Node("GlobalAveragePool", {"c"}, {"g"}).Node("Conv", {"g", "wp"}, {"p"});
+    m.Node("Reshape", {"p", "row"}, {"v"}).Node("Softmax", {"v"}, {"e"});
+    m.Node("Reshape", {"e", "pixel"}, {"q"})
+        .Node("Conv", {"q", "ws"}, {"y"})
+        .Output("y")
+        .Output("p");
+    EXPECT_EQ(CountSteps(m, "Reorder"), 0);
+    EXPECT_GT(CountSteps(m, "Reorder", {.disabled_passes = {"view-one-pixel"}}), 0);
+    ExpectSameWithoutPass(m, "view-one-pixel");
+  }
+}
+
+// 'a' lies where its view does, so it cannot lie in the Concat's output too.
+TEST(ViewOnePixel, IsNotTornApartByConcats) {
+  TestModel m = ConvModel();
+  m.Noise("w1", {32, 4, 1, 1}).Noise("w2", {64, 64, 1, 1}).Ints("row", {1, 1, -1});
+  m.Node("GlobalAveragePool", {"c"}, {"g"});
+  m.Node("Conv", {"g", "w1"}, {"a"}).Node("Reshape", {"a", "row"}, {"v"});
+  m.Node("Softmax", {"v"}, {"z"}).Output("z").Node("Neg", {"a"}, {"n"});
+  m.Node("Concat", {"a", "n"}, {"ab"}, {{"axis", std::int64_t{1}}});
+  m.Node("Conv", {"ab", "w2"}, {"y"}).Output("y");
+  ExpectSameWithoutPass(m, "view-one-pixel");
   ExpectSameWithoutPass(m, "concat-in-place");
 }
 
