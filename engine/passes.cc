@@ -25,6 +25,8 @@ const Pass kPasses[] = {
     {"fuse-gate", "Conv + SPAN's gate (x + shortcut) * (sigmoid(x) - 0.5)", PassStage::kFast,
      FuseGate},
     {"fuse-residual", "Conv + x * scale + shortcut", PassStage::kFast, FuseResidual},
+    {"fuse-correlation", "MatMul of a template's pixels with those of a search area",
+     PassStage::kFast, FuseCorrelation},
     {"view-one-pixel", "tensors of one pixel change their layout in place", PassStage::kPlan,
      nullptr},
     {"concat-in-place", "inputs of a Concat of channels are computed in their place in its output",

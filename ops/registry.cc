@@ -50,6 +50,7 @@ extern const OpDef kNotOp;
 extern const OpDef kOrOp;
 extern const OpDef kPReluOp;
 extern const OpDef kPadOp;
+extern const OpDef kPixelCorrelationOp;
 extern const OpDef kPowOp;
 extern const OpDef kReduceMeanOp;
 extern const OpDef kReluOp;
@@ -118,6 +119,7 @@ const OpDef* const kOps[] = {
     &kOrOp,
     &kPReluOp,
     &kPadOp,
+    &kPixelCorrelationOp,
     &kPowOp,
     &kReduceMeanOp,
     &kReluOp,

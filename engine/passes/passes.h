@@ -10,6 +10,7 @@ int WidenFloat16(Graph& graph);
 int RemoveIdentity(Graph& graph);
 int FoldBatchNorm(Graph& graph);
 int FuseActivation(Graph& graph);
+int FuseCorrelation(Graph& graph);
 int FuseGate(Graph& graph);
 int FuseResidual(Graph& graph);
 
