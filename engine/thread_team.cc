@@ -127,7 +127,8 @@ void CpuBudget::Serve(Helper& helper) {
 ThreadTeam::ThreadTeam(int threads, CpuBudget& budget)
     : threads_(std::max(1, threads)),
       budget_(budget),
-      thread_taken_(static_cast<std::size_t>(threads_)) {
+      thread_taken_(static_cast<std::size_t>(threads_)),
+      shares_(std::make_unique<Share[]>(static_cast<std::size_t>(threads_))) {
   thread_taken_[0] = true;  // the caller's
 }
 
@@ -181,8 +182,14 @@ void ThreadTeam::For(std::int64_t count, Body body) {
   count_ = count;
   body_ = &body;
   done_.store(0, std::memory_order_relaxed);
-  const std::uint64_t number = (tickets_.load(std::memory_order_relaxed) >> kCountBits) + 1;
-  tickets_.store((number << kCountBits) | static_cast<std::uint64_t>(count));
+  const int shares = helpers_ + 1;
+  num_shares_.store(shares, std::memory_order_relaxed);
+  ++number_;
+  for (int s = 0; s < shares; ++s) {
+    const std::int64_t tasks = count * (s + 1) / shares - count * s / shares;
+    shares_[static_cast<std::size_t>(s)].tickets.store(
+        (number_ << kCountBits) | static_cast<std::uint64_t>(tasks), std::memory_order_release);
+  }
   ++wake_;
   wake_.notify_all();
   while (RunTask(0)) {
@@ -195,30 +202,40 @@ void ThreadTeam::For(std::int64_t count, Body body) {
 }
 
 bool ThreadTeam::RunTask(int thread) {
-  std::uint64_t tickets = tickets_.load(std::memory_order_acquire);
-  do {
-    if ((tickets & kCountMask) == 0) return false;
-  } while (!tickets_.compare_exchange_weak(tickets, tickets - 1, std::memory_order_acq_rel));
-  // This For cannot end now, and another not begin, before the task is done.
+  const int shares = num_shares_.load(std::memory_order_relaxed);
+  for (int i = 0; i < shares; ++i) {
+    const int s = (thread + i) % shares;
+    std::uint64_t tickets =
+        shares_[static_cast<std::size_t>(s)].tickets.load(std::memory_order_acquire);
+    while ((tickets & kCountMask) != 0) {
+      if (shares_[static_cast<std::size_t>(s)].tickets.compare_exchange_weak(
+              tickets, tickets - 1, std::memory_order_acq_rel)) {
+        RunTask(thread, s, static_cast<std::int64_t>(tickets & kCountMask));
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// This For cannot end, and another not begin, before the task is done.
+void ThreadTeam::RunTask(int thread, int share, std::int64_t left) {
   const std::int64_t count = count_;
   try {
-    (*body_)(count - static_cast<std::int64_t>(tickets & kCountMask), thread);
+    const std::int64_t end = count * (share + 1) / num_shares_.load(std::memory_order_relaxed);
+    (*body_)(end - left, thread);
   } catch (...) {
     const std::lock_guard lock(error_mutex_);
     if (!error_) error_ = std::current_exception();
   }
   if (done_.fetch_add(1, std::memory_order_acq_rel) + 1 == count) done_.notify_all();
-  return true;
 }
 
 void ThreadTeam::Help(int thread, const std::atomic<ThreadTeam*>& assigned) {
-  const auto called = [&] {
-    return (tickets_.load(std::memory_order_acquire) & kCountMask) != 0 || assigned != this;
-  };
   while (assigned == this) {
-    if (RunTask(thread)) continue;
     const std::uint32_t wake = wake_;
-    if (!Watch(kWatchDuringRun, called) && !called()) wake_.wait(wake);
+    if (RunTask(thread)) continue;
+    if (!Watch(kWatchDuringRun, [&] { return wake_ != wake; })) wake_.wait(wake);
   }
 }
 

@@ -77,6 +77,8 @@ class ThreadTeam final : public Parallel {
 
   // Runs a task that nobody has taken; false if there is none.
   bool RunTask(int thread);
+  // The one that was taken when so many tasks of its share were left.
+  void RunTask(int thread, int share, std::int64_t left);
   // What a helper does from when it is assigned until it is not.
   void Help(int thread, const std::atomic<ThreadTeam*>& assigned);
 
@@ -88,11 +90,18 @@ class ThreadTeam final : public Parallel {
   std::atomic<int> helpers_ = 0;
   std::vector<bool> thread_taken_;
 
-  // The tasks of one For. `tickets_` holds the number of tasks that nobody has taken yet and, above
-  // them, the number of the For: a helper that is late takes none of another one.
+  // The tasks of one For, cut into a share for each thread at work. A thread begins with its own,
+  // so that it meets the same part of the picture again in the next step, in its own cache, and
+  // goes on with those of others. `tickets` holds the number of tasks that nobody has taken yet
+  // and, above them, the number of the For: a thread that is late takes none of another one.
+  struct alignas(64) Share {
+    std::atomic<std::uint64_t> tickets = 0;
+  };
   static constexpr int kCountBits = 40;
   static constexpr std::uint64_t kCountMask = (std::uint64_t{1} << kCountBits) - 1;
-  alignas(64) std::atomic<std::uint64_t> tickets_ = 0;
+  const std::unique_ptr<Share[]> shares_;
+  std::atomic<int> num_shares_ = 0;
+  std::uint64_t number_ = 0;
   std::int64_t count_ = 0;
   const Body* body_ = nullptr;
   alignas(64) std::atomic<std::int64_t> done_ = 0;
