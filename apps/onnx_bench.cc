@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/cpu_budget.h"
 #include "engine/session.h"
+#include "engine/thread_team.h"
 #include "ops/error.h"
 #include "simd/cpu_target.h"
 

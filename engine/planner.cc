@@ -111,6 +111,10 @@ class Planner {
     TensorInfo to_info = info;
     to_info.layout = layout;
     to_info.constant = nullptr;
+    if (const TensorId view = ViewAs(from, to_info); view != kNoTensor) {
+      by_layout_[{value, layout}] = view;
+      return view;
+    }
     const TensorId to = NewArenaTensor(to_info);
     DraftStep draft;
     draft.step.name = graph_.value(value).name;
@@ -121,6 +125,20 @@ class Planner {
     steps_.push_back(std::move(draft));
     by_layout_[{value, layout}] = to;
     return to;
+  }
+
+  // Both layouts of a tensor of one pixel hold the channels one after the other: `to` can lie where
+  // `from` does. kNoTensor if it cannot.
+  TensorId ViewAs(TensorId from, const TensorInfo& to) {
+    const Shape& s = to.shape;
+    Storage& storage = StorageOf(from);
+    const std::size_t bytes = StorageBytes(to.dtype, s, to.layout);
+    if (!Enabled("view-one-pixel") || s[2] != 1 || s[3] != 1 ||
+        (s[0] != 1 && bytes != Bytes(from)) || storage.kind != BufferRef::Kind::kArena) {
+      return kNoTensor;
+    }
+    storage.bytes = std::max(storage.bytes, bytes);  // the channels that pad the last block
+    return NewTensor(to, tensors_[static_cast<std::size_t>(from)].storage);
   }
 
   Layout NativeLayout(ValueId value) const {
@@ -177,7 +195,7 @@ class Planner {
       const TensorId t = Get(graph_.outputs[i], Layout::kRowMajor);
       Storage& storage = StorageOf(t);
       output_infos_.push_back(Info(t));
-      if (storage.kind == BufferRef::Kind::kArena) {
+      if (storage.kind == BufferRef::Kind::kArena && FillsStorage(t)) {
         storage.kind = BufferRef::Kind::kOutput;
         storage.index = i;
         continue;
@@ -215,10 +233,10 @@ class Planner {
   // Whether a tensor has a storage of ours to itself, so that it can be moved into another one.
   bool OwnsStorage(TensorId t) const {
     const int storage = tensors_[static_cast<std::size_t>(t)].storage;
+    const auto lies_there = [&](const PlanTensor& other) { return other.storage == storage; };
     return FillsStorage(t) &&
            storages_[static_cast<std::size_t>(storage)].kind == BufferRef::Kind::kArena &&
-           std::count_if(tensors_.begin(), tensors_.end(),
-                         [&](const PlanTensor& other) { return other.storage == storage; }) == 1;
+           std::count_if(tensors_.begin(), tensors_.end(), lies_there) == 1;
   }
 
   // Whether a Concat only puts its inputs' bytes one after the other: nothing but ones before the

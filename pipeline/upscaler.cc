@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/cpu_budget.h"
+#include "engine/thread_team.h"
 #include "ops/error.h"
 #include "pipeline/planes.h"
 #include "pipeline/quantise.h"

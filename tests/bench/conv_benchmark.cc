@@ -128,6 +128,9 @@ constexpr BenchCase kCases[] = {
     {"depthwise_3x3_64_at_64", Which::kDepthwise, kBlocks, kBlocks, 64, 64, 64, 3, 1, 64},
     {"depthwise_3x3_16_at_16", Which::kDepthwise, kBlocks, kBlocks, 16, 16, 16, 3, 1, 16},
     {"depthwise_5x5_64_at_64", Which::kDepthwise, kBlocks, kBlocks, 64, 64, 64, 5, 1, 64},
+    {"depthwise_5x5_64_at_16", Which::kDepthwise, kBlocks, kBlocks, 64, 64, 16, 5, 1, 64},
+    {"depthwise_3x3_64_at_64_stride2", Which::kDepthwise, kBlocks, kBlocks, 64, 64, 64, 3, 2, 64},
+    {"depthwise_5x5_64_at_64_stride2", Which::kDepthwise, kBlocks, kBlocks, 64, 64, 64, 5, 2, 64},
 };
 
 }  // namespace
