@@ -69,6 +69,9 @@ void Graph::RemoveDeadNodes() {
     ++kept;
   }
   nodes.resize(kept);
+  for (std::size_t v = 0; v < values.size(); ++v) {
+    if (!wanted[v]) values[v].info.constant.reset();
+  }
 }
 
 std::string Describe(const Node& node) {

@@ -57,7 +57,8 @@ struct Graph {
 
   // Everyone who reads `from` (graph outputs too) reads `to` instead.
   void ReplaceUses(ValueId from, ValueId to);
-  // Drops nodes whose outputs nobody reads, and nodes whose outputs are all constants.
+  // Drops nodes whose outputs nobody reads, nodes whose outputs are all constants, and constants
+  // that nobody reads.
   void RemoveDeadNodes();
 };
 

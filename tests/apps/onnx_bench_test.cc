@@ -200,6 +200,36 @@ TEST_F(OnnxBenchCommand, FilesAreConvertedToTheInputsType) {
   EXPECT_THAT(narrow.err, HasSubstr("in.f32: its value 300 does not fit in int8"));
 }
 
+// Weights are in memory once, and one tensor of them twice, while a file is read.
+TEST_F(OnnxBenchCommand, LoadingTakesLittleMoreThanTheWeights) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers keep what is freed";
+#endif
+  constexpr std::int64_t kTensors = 8, kFloats = 2 << 20;
+  TestModel m;
+  m.Input("x", {1}, TensorProto::INT64).Output("y");
+  std::string sum;
+  for (std::int64_t i = 0; i < kTensors; ++i) {
+    const std::string n = std::to_string(i);
+    auto* t = m.proto.mutable_graph()->add_initializer();
+    t->set_name("w" + n);
+    t->set_data_type(TensorProto::FLOAT);
+    t->add_dims(kFloats);
+    t->set_raw_data(std::string(kFloats * sizeof(float), static_cast<char>(i)));
+    m.Node("Gather", {"w" + n, "x"}, {"g" + n});
+    if (i > 0) m.Node("Add", {sum, "g" + n}, {i + 1 < kTensors ? "s" + n : "y"});
+    sum = i == 0 ? "g0" : "s" + n;
+  }
+  const auto peak_bytes = [&](const std::string& model, const std::string& input) {
+    return Number(ParseJson(Output({model, "--input", input, "--json"})), "peak_rss_bytes");
+  };
+  const double base = peak_bytes(Identity(TensorProto::FLOAT), "x:1x64");
+  const double weights = kTensors * kFloats * sizeof(float);
+  const double peak = peak_bytes(Write("large.onnx", m.Bytes()), "x:1");
+  EXPECT_GT(peak, weights);
+  EXPECT_LT(peak, base + 1.4 * weights);
+}
+
 TEST_F(OnnxBenchCommand, WrongUse) {
   const std::string net = Network();
   const auto expect_failure = [&](const std::vector<std::string>& arguments,
