@@ -152,8 +152,11 @@ class PngWriter final : public ImageWriter {
   }
   ~PngWriter() override { Destroy(); }
 
-  void WriteRow(const std::byte* row) override {
-    errors_.Guard([&] { png_write_row(png_, reinterpret_cast<png_const_bytep>(row)); });
+  void WriteStrip(const Picture& picture, std::int64_t begin, std::int64_t end,
+                  const std::string& /*packed*/) override {
+    errors_.Guard([&] {
+      for (std::int64_t y = begin; y < end; ++y) png_write_row(png_, picture.Row<png_byte>(y));
+    });
   }
 
   void Finish() override {
