@@ -197,7 +197,7 @@ class JpegWriter final : public ImageWriter {
   ~JpegWriter() override { jpeg_destroy_compress(&jpeg_); }
 
   void WriteStrip(const Picture& picture, std::int64_t begin, std::int64_t end,
-                  const std::string& /*packed*/) override {
+                  const PackedStrip& /*packed*/) override {
     errors_.Guard([&] {
       for (std::int64_t y = begin; y < end; ++y) {
         JSAMPROW row = picture.Row<JSAMPLE>(y);

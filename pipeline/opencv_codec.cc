@@ -197,7 +197,7 @@ class OpenCvWriter final : public ImageWriter {
   }
 
   void WriteStrip(const Picture& picture, std::int64_t begin, std::int64_t end,
-                  const std::string& /*packed*/) override {
+                  const PackedStrip& /*packed*/) override {
     for (std::int64_t y = begin; y < end; ++y) {
       auto* to = reinterpret_cast<std::byte*>(picture_.ptr(static_cast<int>(y)));
       std::memcpy(to, picture.Row(y), format_.RowBytes());

@@ -39,9 +39,9 @@ void PictureOutput::Encode(std::int64_t end) {
     if (strip == strip_end || strip_end > end) return;
     begun_ = strip_end;
     lock.unlock();
-    std::string bytes = writer_->PackStrip(picture_, strip, strip_end);
+    PackedStrip packed = writer_->PackStrip(picture_, strip, strip_end);
     lock.lock();
-    packed_.emplace(strip, std::move(bytes));
+    packed_.emplace(strip, std::move(packed));
     // One thread at a time writes, top to bottom, whatever is next by then.
     if (writing_) continue;
     writing_ = true;

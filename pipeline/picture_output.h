@@ -44,7 +44,7 @@ class PictureOutput {
 
   std::mutex mutex_;
   std::int64_t begun_ = 0, written_ = 0;        // rows
-  std::map<std::int64_t, std::string> packed_;  // strips by their first row, not yet written
+  std::map<std::int64_t, PackedStrip> packed_;  // strips by their first row, not yet written
   bool writing_ = false;                        // somebody is; for ever, after an error
 };
 
