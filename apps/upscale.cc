@@ -95,7 +95,7 @@ std::unique_ptr<TileModel> LoadModel(const std::string& model) {
 FileJob MakeJob(const Arguments& arguments) {
   Require(!arguments.input.empty() && !arguments.output.empty(),
           "an input and an output are needed (see --help)");
-  FileJob job{.input = arguments.input, .output = arguments.output};
+  FileJob job{.output = arguments.output};
   std::error_code error;
   Require(!std::filesystem::is_directory(job.output, error), DisplayName(job.output),
           ": is a folder; the output has to be a file");
@@ -121,9 +121,13 @@ int Run(const Arguments& arguments) {
     return FinishPrinting();
   }
   FileJob job;
+  PictureInput input(arguments.input);
   std::unique_ptr<Upscaler> upscaler;
   try {
     job = MakeJob(arguments);
+    // While the model is loaded, if there is a CPU for each.
+    std::optional<ReadAhead> reading;
+    if (arguments.tiles.threads > 1) reading.emplace(input);
     TileOptions tiles = arguments.tiles;
     tiles.memory_bytes = static_cast<std::size_t>(arguments.memory_mb) << 20;
     upscaler = std::make_unique<Upscaler>(LoadModel(arguments.model), tiles);
@@ -132,13 +136,13 @@ int Run(const Arguments& arguments) {
   }
   try {
     const FileResult result =
-        UpscaleFile(*upscaler, job, isatty(STDERR_FILENO) ? ShowProgress : TileProgress());
+        UpscaleFile(*upscaler, input, job, isatty(STDERR_FILENO) ? ShowProgress : TileProgress());
     for (const std::string& note : result.notes)
-      Say(StrCat(DisplayName(job.input), ": note: ", note));
+      Say(StrCat(DisplayName(arguments.input), ": note: ", note));
   } catch (const Error& error) {
     return Fail(kInputFailed, error.what());
   } catch (const std::bad_alloc&) {
-    return Fail(kInputFailed, StrCat(DisplayName(job.input), ": not enough memory"));
+    return Fail(kInputFailed, StrCat(DisplayName(arguments.input), ": not enough memory"));
   }
   return kDone;
 }

@@ -338,6 +338,10 @@ class Planner {
   // Lets a step's first output lie where an input lay that nobody reads afterwards. Both have to
   // fill their storages: around a part of a Concat's output others may be written by then.
   void ShareInPlace() {
+    std::vector<std::vector<TensorId>> tensors_in(storages_.size());
+    for (std::size_t t = 0; t < tensors_.size(); ++t) {
+      tensors_in[static_cast<std::size_t>(tensors_[t].storage)].push_back(static_cast<TensorId>(t));
+    }
     for (std::size_t s = 0; s < steps_.size(); ++s) {
       DraftStep& draft = steps_[s];
       if (draft.outputs.empty() || draft.outputs[0] == kNoTensor) continue;
@@ -351,18 +355,23 @@ class Planner {
         if (std::count_if(draft.inputs.begin(), draft.inputs.end(), shares_memory) > 1) continue;
         const int from = tensors_[static_cast<std::size_t>(in)].storage;
         const int to = tensors_[static_cast<std::size_t>(out)].storage;
-        const Storage old = storages_[static_cast<std::size_t>(from)];
+        Storage& shared = storages_[static_cast<std::size_t>(from)];
         Storage& merged = storages_[static_cast<std::size_t>(to)];
-        if (from == to || old.kind != BufferRef::Kind::kArena || old.last != static_cast<int>(s) ||
-            !FillsStorage(in) || !FillsStorage(out) || old.bytes != merged.bytes ||
-            Info(in).layout != Info(out).layout || !OnlyOverwritableInputsLieIn(from, draft)) {
+        if (from == to || shared.kind != BufferRef::Kind::kArena ||
+            shared.last != static_cast<int>(s) || !FillsStorage(in) || !FillsStorage(out) ||
+            shared.bytes != merged.bytes || Info(in).layout != Info(out).layout ||
+            !OnlyOverwritableInputsLieIn(from, draft)) {
           continue;
         }
-        merged.first = old.first;
-        for (PlanTensor& t : tensors_) {
-          if (t.storage == from) t.storage = to;
+        shared.kind = merged.kind;
+        shared.index = merged.index;
+        shared.last = merged.last;
+        merged.first = -1;  // unused from now on
+        // The output's tensors move, which are few: a chain of steps in place keeps its storage.
+        for (const TensorId t : tensors_in[static_cast<std::size_t>(to)]) {
+          tensors_[static_cast<std::size_t>(t)].storage = from;
+          tensors_in[static_cast<std::size_t>(from)].push_back(t);
         }
-        storages_[static_cast<std::size_t>(from)].first = -1;  // unused from now on
         break;
       }
     }

@@ -68,6 +68,16 @@ int CountSteps(const TestModel& m, const std::string& type, const SessionOptions
                                         [&](const auto& step) { return step.type == type; }));
 }
 
+TEST(RemoveDeadNodes, ForgetsConstantsThatNobodyReads) {
+  const std::string bytes = ConvModel().Noise("unused", {8}).Output("c").Bytes();
+  Graph graph = ImportOnnx(std::as_bytes(std::span(bytes)), "test.onnx", {});
+  graph.RemoveDeadNodes();
+  for (const Value& value : graph.values) {
+    const bool read = value.name == "w" || value.name == "b";
+    EXPECT_EQ(value.info.constant != nullptr, read) << value.name;
+  }
+}
+
 TEST(FoldBatchNorm, FoldsIntoConvolutionsOnly) {
   for (const bool bias : {true, false}) {
     TestModel m;

@@ -9,8 +9,8 @@
 #include <cmath>
 #include <thread>
 
-#include "engine/cpu_budget.h"
 #include "engine/thread_team.h"
+#include "models/networks.h"
 #include "ops/error.h"
 #include "tests/engine/test_model.h"
 
@@ -373,6 +373,34 @@ TEST(Session, ArenaIsReusedAlongAChain) {
   m.Output(last);
   const std::size_t plane = StorageBytes(DType::kFloat32, Shape{1, 16, 64, 64}, Layout::kBlocked);
   EXPECT_LE(m.Load()->ArenaBytes(std::vector<Shape>{{1, 16, 64, 64}}), 3 * plane);
+}
+
+TEST(Session, AChainInPlaceLiesInTheOutput) {
+  constexpr int kNodes = 2000;
+  TestModel m;
+  m.Input("x", {1, 8}).Output("y");
+  for (int i = 0; i < kNodes; ++i) {
+    m.Node(i % 2 == 0 ? "Neg" : "Relu", {i == 0 ? "x" : StrCat("t", i)},
+           {i == kNodes - 1 ? "y" : StrCat("t", i + 1)});
+  }
+  const auto session = m.Load();
+  EXPECT_EQ(session->ArenaBytes(std::vector<Shape>{{1, 8}}), 0u);
+  const Tensor x = Tensor::FromVector<float>({1, 8}, {1, 2, 3, 4, -1, -2, -3, -4});
+  std::vector<Tensor> y;
+  session->Run(std::vector<NamedView>{{"x", x.view()}}, y);
+  // The first Neg and Relu leave the magnitudes of what was negative; the next ones nothing.
+  EXPECT_THAT(y[0].values<float>(), testing::Each(0.0f));
+}
+
+// Only what a convolution reads and writes, and the shortcut's picture.
+TEST(Session, CompactNetworksTakeThreePlanesOfTheirFeatures) {
+  SeededWeights weights(1);
+  const std::string bytes =
+      BuildNetwork(*FindNetwork("srvgg-x4v3"), weights, WeightStorage::kFloat32)
+          .SerializeAsString();
+  const auto session = Session::LoadFromMemory(std::as_bytes(std::span(bytes)), "srvgg-x4v3");
+  const std::size_t plane = StorageBytes(DType::kFloat32, {1, 64, 256, 256}, Layout::kBlocked);
+  EXPECT_LE(session->ArenaBytes(std::vector<Shape>{{1, 3, 256, 256}}), 3 * plane);
 }
 
 TEST(ThreadTeam, CallsEachIndexOnceWithThreadsOfItsOwn) {
