@@ -42,7 +42,7 @@ def main():
     state = torch.load(sys.argv[1], map_location="cpu")
     net = network.Network(**state["network"])
     net.load_state_dict(state["average"])
-    held_out = data.held_out(state["network"]["scale"])
+    held_out = data.held_out(state["network"]["scale"], state["damaged"])
     image = torch.cat([evaluate.to_tensor(low) for _, _, low in held_out])
     graft([t.detach() for t in net.plain()], image)
     state.update(average=net.state_dict(), weights=net.state_dict())
