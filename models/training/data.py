@@ -64,7 +64,8 @@ class Damage:
     def apply(low, blur, noise, quality):
         image = Image.fromarray(low).filter(ImageFilter.GaussianBlur(blur))
         if noise is not None:
-            image = Image.fromarray((np.asarray(image) + noise).round().clip(0, 255).astype(np.uint8))
+            noisy = (np.asarray(image) + noise).round().clip(0, 255)
+            image = Image.fromarray(noisy.astype(np.uint8))
         stored = io.BytesIO()
         image.save(stored, "JPEG", quality=int(quality))
         return np.asarray(Image.open(stored))

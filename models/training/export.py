@@ -56,7 +56,8 @@ def read_onnx(path):
     """The tensors of a model that build-model wrote."""
     arrays = [onnx.numpy_helper.to_array(t).astype(np.float32)
               for t in onnx.load(path).graph.initializer if t.name.startswith("body")]
-    return [torch.from_numpy(a.reshape(-1) if a.ndim == 3 else a) for a in arrays]  # slopes: F x 1 x 1
+    # Slopes are F x 1 x 1.
+    return [torch.from_numpy(a.reshape(-1) if a.ndim == 3 else a) for a in arrays]
 
 
 def main():

@@ -1,8 +1,8 @@
 """Lets the picture itself through to the last convolution.
 
-In each layer the three features that the next layer uses least (in a short training several are all but
-dead) become carriers of red, green and blue: each is copied unchanged from its predecessor, since
-PReLU leaves positive numbers alone. The last convolution can then undo the steps of the
+In each layer the three features that the next layer uses least (in a short training several are all
+but dead) become carriers of red, green and blue: each is copied unchanged from its predecessor,
+since PReLU leaves positive numbers alone. The last convolution can then undo the steps of the
 nearest-neighbour part exactly, also in saturated colours. Run refit.py afterwards, which finds
 the carriers' weights.
 

@@ -57,8 +57,8 @@ class Network(nn.Module):
 
     @torch.no_grad()
     def start_from(self, tensors):
-        """Takes the tensors (network order) of a network of the same features and depth. If that one
-        enlarges more, each output becomes the mean of those that cover the same area."""
+        """Takes the tensors (network order) of a network of the same features and depth. If that
+        one enlarges more, each output becomes the mean of those that cover the same area."""
         *body, kernel, bias = tensors
         theirs = round((kernel.shape[0] / 3) ** 0.5)
         if theirs != self.scale:

@@ -30,7 +30,8 @@ def arguments():
     parser.add_argument("--start", help="ONNX model whose weights a new training starts from, "
                         "its last convolution refitted")
     parser.add_argument("--scale", type=int, default=4)
-    parser.add_argument("--damaged", action="store_true", help="train on blurred, noisy JPEG pictures")
+    parser.add_argument("--damaged", action="store_true",
+                        help="train on blurred, noisy JPEG pictures")
     parser.add_argument("--features", type=int, default=48)
     parser.add_argument("--blocks", type=int, default=12)
     parser.add_argument("--steps", type=int, default=60000)
@@ -100,7 +101,8 @@ class Trainer:
         self.sampler = data.Sampler(pairs, args.scale, args.patch, args.seed + self.step,
                                     damaged=args.damaged)
         self.held_out = data.held_out(args.scale, args.damaged)
-        self.watched = [evaluate.read_picture(path, args.scale, args.damaged) for path in args.watch]
+        self.watched = [evaluate.read_picture(path, args.scale, args.damaged)
+                        for path in args.watch]
 
     def load(self):
         state = torch.load(self.checkpoint, map_location="cpu")
@@ -114,9 +116,9 @@ class Trainer:
         self.cycle_step, self.spent = state["cycle_step"], state["spent"]
 
     def save(self, psnr):
-        state = {"network": self.config, "damaged": self.args.damaged, "weights": self.net.state_dict(),
-                 "average": self.average.state_dict(), "optimizer": self.optimizer.state_dict(),
-                 "step": self.step, "cycle_step": self.cycle_step, "spent": self.spent,
+        state = {"network": self.config, "damaged": self.args.damaged,
+                 "weights": self.net.state_dict(), "average": self.average.state_dict(),
+                 "optimizer": self.optimizer.state_dict(), "step": self.step, "cycle_step": self.cycle_step, "spent": self.spent,
                  "best": self.best, "psnr": psnr}
         torch.save(state, self.checkpoint + ".tmp")
         os.replace(self.checkpoint + ".tmp", self.checkpoint)
