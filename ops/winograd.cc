@@ -155,11 +155,12 @@ double DirectCost(const ConvParams& p) {
 int ChooseTile(const ConvParams& p) {
   constexpr std::int64_t kMinInChannels = 8;  // with less, the transforms take most of the time
   if (p.in_channels < kMinInChannels || DirectCost(p) < WinogradCost(p, 4)) return 0;
-  // The transforms of F(6x6) are dearer, and its weights should not fill the outer cache.
+  // Where both take as long, F(6x6): small tiles of a picture should be computed as large ones are.
+  // Its weights should not fill the outer cache.
   constexpr std::int64_t kMaxWeightBytes = 8 << 20;
   const std::int64_t weight_bytes = p.in_channels * p.out_channels * 64 * sizeof(float);
   const bool six =
-      weight_bytes <= kMaxWeightBytes && WinogradCost(p, 6) < 0.92 * WinogradCost(p, 4);
+      weight_bytes <= kMaxWeightBytes && WinogradCost(p, 6) < 1.05 * WinogradCost(p, 4);
   return six ? 6 : 4;
 }
 
