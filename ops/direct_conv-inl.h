@@ -52,19 +52,24 @@ struct MicroTile {
   bool prefetch;             // the pixels that follow
   const Epilogue* epilogue;  // null: the sums are stored as they are
   const float* slope;        // [kVectors * lanes]
+  const float* addend;       // laid out like `out`, or null
 };
 
-// Epilogues of so few instructions that they are done while the sums are in registers.
-inline bool FinishesInRegisters(const Epilogue& epilogue) {
-  if (epilogue.combine != Combine::kNone) return false;
+// Epilogues of so few instructions that they are done while the sums are in registers; those with
+// an addend only where no sums are stored before, for the output may lie in its memory.
+inline bool FinishesInRegisters(const Epilogue& epilogue, bool one_tap) {
+  if (epilogue.combine == Combine::kGate) return false;
+  const bool adds = epilogue.combine == Combine::kAdd;
+  if (adds && !one_tap) return false;
   switch (epilogue.activation) {
     case Activation::kNone:
-    case Activation::kRelu:
     case Activation::kLeakyRelu:
     case Activation::kPRelu:
+      return true;
+    case Activation::kRelu:
     case Activation::kClip:
     case Activation::kHardSwish:
-      return true;
+      return !adds;
     default:
       return false;
   }
@@ -78,8 +83,9 @@ HWY_INLINE void StoreMicroTile(D d, const MicroTile& t, const V (&sums)[kPixels]
     const V slope = hn::Load(d, t.slope + v * hn::MaxLanes(d));
 #pragma GCC unroll 32
     for (int p = 0; p < kPixels; ++p) {
-      hn::Store(finish(d, sums[p][v], slope, nullptr), d,
-                t.out + v * t.out_stride + p * hn::MaxLanes(d));
+      const std::size_t i = v * t.out_stride + p * hn::MaxLanes(d);
+      const float* addend = t.addend == nullptr ? nullptr : t.addend + i;
+      hn::Store(finish(d, sums[p][v], slope, addend), d, t.out + i);
     }
   }
 }
@@ -129,6 +135,10 @@ void RunMicroTile(const MicroTile& t) {
         }
       }
     }
+  }
+  if (t.addend != nullptr) {
+    StoreMicroTile(d, t, sums, FixedFinisher<Activation::kPRelu, Combine::kAdd>(*t.epilogue));
+    return;
   }
   switch (t.epilogue == nullptr ? Activation::kNone : t.epilogue->activation) {
     case Activation::kNone:
@@ -186,9 +196,11 @@ class DirectTask {
     task /= t.col_tiles;
     y0_ = task % t.row_tiles * t.rows;
     image_ = task / t.row_tiles;
+    finish_in_registers_ =
+        plan.output_blocked && FinishesInRegisters(p_.epilogue, p_.kernel_h * p_.kernel_w == 1);
     // Not where an addend may lie.
-    sum_in_output_ = plan.output_blocked && p_.epilogue.combine == Combine::kNone;
-    finish_in_registers_ = plan.output_blocked && FinishesInRegisters(p_.epilogue);
+    sum_in_output_ =
+        plan.output_blocked && (finish_in_registers_ || p_.epilogue.combine == Combine::kNone);
     rows_ = std::min(t.rows, p_.out_height - y0_);
     cols_ = std::min(t.cols, p_.out_width - x0_);
   }
@@ -323,6 +335,8 @@ class DirectTask {
     tile.prefetch = plan_.in_place && taps.size() == 1;
     tile.epilogue = finish_in_registers_ && ends ? &p_.epilogue : nullptr;
     tile.slope = plan_.operands.Slope() + group.first_block * kLanes;
+    tile.addend =
+        finish_in_registers_ && Addend() != nullptr ? Addend() + OutputOffset(group, y) : nullptr;
 
     const std::int64_t most = kMaxPixels[group.vectors - 1];
     const std::int64_t parts = (cols_ + most - 1) / most;
@@ -332,6 +346,7 @@ class DirectTask {
       FindMicroTile(plan_.input_blocked, static_cast<int>(pixels), group.vectors)(tile);
       tile.in += pixels * plan_.in_lanes;
       tile.out += pixels * kLanes;
+      if (tile.addend != nullptr) tile.addend += pixels * kLanes;
     }
   }
 

@@ -112,6 +112,7 @@ constexpr BenchCase kCases[] = {
     {"1x1_88_24_at_32", Which::kDirect, kBlocks, kBlocks, 88, 24, 32, 1},
     {"1x1_40_240_at_16", Which::kDirect, kBlocks, kBlocks, 40, 240, 16, 1},
     {"1x1_240_40_at_16", Which::kDirect, kBlocks, kBlocks, 240, 40, 16, 1},
+    {"1x1_240_40_at_16_add", Which::kDirect, kBlocks, kBlocks, 240, 40, 16, 1, 1, 1, Combine::kAdd},
     {"1x1_96_96_at_16", Which::kDirect, kBlocks, kBlocks, 96, 96, 16, 1},
     {"1x1_64_64_at_64", Which::kDirect, kBlocks, kBlocks, 64, 64, 64, 1},
     {"1x1_192_48_at_256", Which::kDirect, kBlocks, kBlocks, 192, 48, 256, 1},
