@@ -49,7 +49,7 @@ struct MicroTile {
   const float* bias;  // [kVectors * lanes], or null to start from what `out` holds
   float* out;         // pixel p of vector v goes to out + v * out_stride + p * lanes
   std::size_t out_stride;
-  bool prefetch;             // the pixels that follow
+  bool prefetch;             // the pixels that follow, for the next micro-tile
   const Epilogue* epilogue;  // null: the sums are stored as they are
   const float* slope;        // [kVectors * lanes]
   const float* addend;       // laid out like `out`, or null
@@ -58,9 +58,8 @@ struct MicroTile {
 // Epilogues of so few instructions that they are done while the sums are in registers; those with
 // an addend only where no sums are stored before, for the output may lie in its memory.
 inline bool FinishesInRegisters(const Epilogue& epilogue, bool one_tap) {
-  if (epilogue.combine == Combine::kGate) return false;
-  const bool adds = epilogue.combine == Combine::kAdd;
-  if (adds && !one_tap) return false;
+  const bool plain = epilogue.combine == Combine::kNone;
+  if (!plain && !(epilogue.combine == Combine::kAdd && one_tap)) return false;
   switch (epilogue.activation) {
     case Activation::kNone:
     case Activation::kLeakyRelu:
@@ -69,7 +68,7 @@ inline bool FinishesInRegisters(const Epilogue& epilogue, bool one_tap) {
     case Activation::kRelu:
     case Activation::kClip:
     case Activation::kHardSwish:
-      return !adds;
+      return plain;
     default:
       return false;
   }
@@ -122,7 +121,7 @@ void RunMicroTile(const MicroTile& t) {
         V weights[kVectors];
 #pragma GCC unroll 32
         for (int v = 0; v < kVectors; ++v) weights[v] = hn::Load(d, w + v * kLanes);
-        if constexpr (kVectors > 1) {
+        if constexpr (kVectors > 1) {  // one vector has no load to spare
 #pragma GCC unroll 32
           for (int v = 0; v < kVectors; ++v) hwy::Prefetch(w + (8 * kVectors + v) * kLanes);
         }
@@ -266,7 +265,6 @@ class DirectTask {
       return;
     }
     for (std::int64_t i = 0; i < count; ++i) {
-      hwy::Prefetch(from + in.row_stride + i * p_.stride_w * kLanes);
       hn::Store(hn::LoadU(kTag, from + i * p_.stride_w * kLanes), kTag, to + i * kLanes);
     }
   }
