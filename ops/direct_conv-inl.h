@@ -49,22 +49,26 @@ struct MicroTile {
   const float* bias;  // [kVectors * lanes], or null to start from what `out` holds
   float* out;         // pixel p of vector v goes to out + v * out_stride + p * lanes
   std::size_t out_stride;
-  bool prefetch;             // the pixels that follow
+  bool prefetch;             // the pixels that follow, for the next micro-tile
   const Epilogue* epilogue;  // null: the sums are stored as they are
   const float* slope;        // [kVectors * lanes]
+  const float* addend;       // laid out like `out`, or null
 };
 
-// Epilogues of so few instructions that they are done while the sums are in registers.
-inline bool FinishesInRegisters(const Epilogue& epilogue) {
-  if (epilogue.combine != Combine::kNone) return false;
+// Epilogues of so few instructions that they are done while the sums are in registers; those with
+// an addend only where no sums are stored before, for the output may lie in its memory.
+inline bool FinishesInRegisters(const Epilogue& epilogue, bool one_tap) {
+  const bool plain = epilogue.combine == Combine::kNone;
+  if (!plain && !(epilogue.combine == Combine::kAdd && one_tap)) return false;
   switch (epilogue.activation) {
     case Activation::kNone:
-    case Activation::kRelu:
     case Activation::kLeakyRelu:
     case Activation::kPRelu:
+      return true;
+    case Activation::kRelu:
     case Activation::kClip:
     case Activation::kHardSwish:
-      return true;
+      return plain;
     default:
       return false;
   }
@@ -78,8 +82,9 @@ HWY_INLINE void StoreMicroTile(D d, const MicroTile& t, const V (&sums)[kPixels]
     const V slope = hn::Load(d, t.slope + v * hn::MaxLanes(d));
 #pragma GCC unroll 32
     for (int p = 0; p < kPixels; ++p) {
-      hn::Store(finish(d, sums[p][v], slope, nullptr), d,
-                t.out + v * t.out_stride + p * hn::MaxLanes(d));
+      const std::size_t i = v * t.out_stride + p * hn::MaxLanes(d);
+      const float* addend = t.addend == nullptr ? nullptr : t.addend + i;
+      hn::Store(finish(d, sums[p][v], slope, addend), d, t.out + i);
     }
   }
 }
@@ -116,7 +121,7 @@ void RunMicroTile(const MicroTile& t) {
         V weights[kVectors];
 #pragma GCC unroll 32
         for (int v = 0; v < kVectors; ++v) weights[v] = hn::Load(d, w + v * kLanes);
-        if constexpr (kVectors > 1) {
+        if constexpr (kVectors > 1) {  // one vector has no load to spare
 #pragma GCC unroll 32
           for (int v = 0; v < kVectors; ++v) hwy::Prefetch(w + (8 * kVectors + v) * kLanes);
         }
@@ -129,6 +134,10 @@ void RunMicroTile(const MicroTile& t) {
         }
       }
     }
+  }
+  if (t.addend != nullptr) {
+    StoreMicroTile(d, t, sums, FixedFinisher<Activation::kPRelu, Combine::kAdd>(*t.epilogue));
+    return;
   }
   switch (t.epilogue == nullptr ? Activation::kNone : t.epilogue->activation) {
     case Activation::kNone:
@@ -186,9 +195,11 @@ class DirectTask {
     task /= t.col_tiles;
     y0_ = task % t.row_tiles * t.rows;
     image_ = task / t.row_tiles;
+    finish_in_registers_ =
+        plan.output_blocked && FinishesInRegisters(p_.epilogue, p_.kernel_h * p_.kernel_w == 1);
     // Not where an addend may lie.
-    sum_in_output_ = plan.output_blocked && p_.epilogue.combine == Combine::kNone;
-    finish_in_registers_ = plan.output_blocked && FinishesInRegisters(p_.epilogue);
+    sum_in_output_ =
+        plan.output_blocked && (finish_in_registers_ || p_.epilogue.combine == Combine::kNone);
     rows_ = std::min(t.rows, p_.out_height - y0_);
     cols_ = std::min(t.cols, p_.out_width - x0_);
   }
@@ -218,6 +229,16 @@ class DirectTask {
   void CopyInput(std::int64_t first, std::int64_t last) {
     const std::int64_t top = y0_ * p_.stride_h - p_.pad_top;
     const std::int64_t count = plan_.tiling.phase_cols, lanes = plan_.in_lanes;
+    if (!plan_.input_blocked && p_.stride_w == 2) {
+      for (std::int64_t b = first; b < last; ++b) {
+        for (std::int64_t r = 0; r < plan_.tiling.in_rows; ++r) {
+          const std::int64_t y = top + r;
+          if (y < 0 || y >= p_.in_height || !RowIsRead(p_, r, rows_)) continue;
+          CopyPairs(b, y, scratch_ + b * plan_.block_stride + r * plan_.row_stride);
+        }
+      }
+      return;
+    }
     for (std::int64_t phase = 0; phase < p_.stride_w; ++phase) {
       if (!PhaseIsRead(p_, phase)) continue;
       const PhaseColumns columns = ColumnsOfPhase(p_, x0_, phase, count);
@@ -237,6 +258,27 @@ class DirectTask {
     }
   }
 
+  // Both phases of row `y` of a plane at stride 2, in one pass over it: first layers of trackers
+  // would spend a fifth of their time on two.
+  void CopyPairs(std::int64_t channel, std::int64_t y, float* even) {
+    const std::int64_t count = plan_.tiling.phase_cols;
+    float* odd = even + count;
+    const float* row = run_.inputs[0].data<float>() +
+                       ((image_ * p_.in_channels + channel) * p_.in_height + y) * p_.in_width;
+    const std::int64_t x0 = 2 * x0_ - p_.pad_left;
+    // Pairs that are inside of the image.
+    const std::int64_t begin = std::clamp<std::int64_t>((1 - x0) / 2, 0, count);
+    const std::int64_t end = std::clamp<std::int64_t>((p_.in_width - x0) / 2, begin, count);
+    const auto copy_one = [&](std::int64_t i) {
+      const std::int64_t x = x0 + 2 * i;
+      even[i] = x >= 0 && x < p_.in_width ? row[x] : 0;
+      odd[i] = x + 1 >= 0 && x + 1 < p_.in_width ? row[x + 1] : 0;
+    };
+    for (std::int64_t i = 0; i < begin; ++i) copy_one(i);
+    if (begin < end) SplitPairs(kTag, row + x0 + 2 * begin, end - begin, even + begin, odd + begin);
+    for (std::int64_t i = end; i < count; ++i) copy_one(i);
+  }
+
   void CopyColumns(std::int64_t block, std::int64_t y, const PhaseColumns& columns, float* to) {
     const std::int64_t count = columns.inside.size();
     const std::int64_t x = columns.first + columns.inside.begin * p_.stride_w;
@@ -254,7 +296,6 @@ class DirectTask {
       return;
     }
     for (std::int64_t i = 0; i < count; ++i) {
-      hwy::Prefetch(from + in.row_stride + i * p_.stride_w * kLanes);
       hn::Store(hn::LoadU(kTag, from + i * p_.stride_w * kLanes), kTag, to + i * kLanes);
     }
   }
@@ -323,6 +364,8 @@ class DirectTask {
     tile.prefetch = plan_.in_place && taps.size() == 1;
     tile.epilogue = finish_in_registers_ && ends ? &p_.epilogue : nullptr;
     tile.slope = plan_.operands.Slope() + group.first_block * kLanes;
+    tile.addend =
+        finish_in_registers_ && Addend() != nullptr ? Addend() + OutputOffset(group, y) : nullptr;
 
     const std::int64_t most = kMaxPixels[group.vectors - 1];
     const std::int64_t parts = (cols_ + most - 1) / most;
@@ -332,6 +375,7 @@ class DirectTask {
       FindMicroTile(plan_.input_blocked, static_cast<int>(pixels), group.vectors)(tile);
       tile.in += pixels * plan_.in_lanes;
       tile.out += pixels * kLanes;
+      if (tile.addend != nullptr) tile.addend += pixels * kLanes;
     }
   }
 

@@ -78,7 +78,7 @@ HWY_INLINE void AddBlock(D d, const DotTile& t, std::size_t block, hn::Mask<D> m
 #if HWY_TARGET != HWY_SCALAR
 // The sum of the 128-bit groups of `v`.
 template <class D>
-HWY_INLINE auto SumOfGroups(D d, hn::Vec<D> v) {
+HWY_INLINE auto SumOfGroups([[maybe_unused]] D d, hn::Vec<D> v) {
   if constexpr (hn::MaxLanes(D()) <= 4) {
     return v;
   } else {

@@ -140,6 +140,25 @@ HWY_NOINLINE void CopyStrided([[maybe_unused]] D d, const float* from, std::size
   for (; i < count; ++i) to[i] = from[i * stride];
 }
 
+// even[i] = from[2 * i] and odd[i] = from[2 * i + 1] for i < count.
+template <class D>
+HWY_NOINLINE void SplitPairs([[maybe_unused]] D d, const float* from, std::size_t count,
+                             float* even, float* odd) {
+  std::size_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const std::size_t lanes = hn::Lanes(d);
+  for (; i + lanes <= count; i += lanes) {
+    const auto lower = hn::LoadU(d, from + 2 * i), upper = hn::LoadU(d, from + 2 * i + lanes);
+    hn::StoreU(hn::ConcatEven(d, upper, lower), d, even + i);
+    hn::StoreU(hn::ConcatOdd(d, upper, lower), d, odd + i);
+  }
+#endif
+  for (; i < count; ++i) {
+    even[i] = from[2 * i];
+    odd[i] = from[2 * i + 1];
+  }
+}
+
 }  // namespace tessera::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

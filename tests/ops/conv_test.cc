@@ -551,6 +551,22 @@ TEST_P(ConvOpTest, AgreesWithItsPlainKernelWhateverIsChosen) {
   }
 }
 
+// Few output channels: the input is taken in the layout that it has.
+TEST_P(ConvOpTest, TakesBlockedInputOfNarrowLayers) {
+  ConvOp op("Conv");
+  op.AddInput(RandomTensor({2, 40, 11, 30}, random_), false);
+  op.AddInput(RandomTensor({2, 40, 3, 3}, random_), true);
+  op.info(0).layout = Layout::kBlocked;
+  const Tensor got = op.Run();
+  if (FloatLanes() >= 4) {
+    EXPECT_EQ(op.kernel_name(), "conv3x3_dot");
+  }
+  const Tensor wanted = op.Run(true);
+  for (std::int64_t i = 0; i < got.size(); ++i) {
+    ASSERT_NEAR(got.data<float>()[i], wanted.data<float>()[i], 1e-4);
+  }
+}
+
 TEST_P(ConvOpTest, TakesHalfPrecisionWeights) {
   ConvOp op("Conv");
   Tensor w(DType::kFloat16, {32, 16, 3, 3});
