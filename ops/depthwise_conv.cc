@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <string>
-#include <type_traits>
 
 #include "simd/cpu_target.h"
 
@@ -18,15 +17,12 @@
 HWY_BEFORE_NAMESPACE();
 namespace tessera::HWY_NAMESPACE {
 
-// Output pixels of a tile, whose sums are in registers at once, beside one row of weights: enough
-// to hide the latency of multiply-adds. Twice as many share the loads of wide kernels' weights
-// where there are 32 registers.
-template <int kKernel>
-inline constexpr int kDepthwisePixels =
-#if HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON
-    kKernel > 3 ? 16 : 8;
+// Output pixels of a tile, whose sums are in registers at once beside one row of weights: enough to
+// hide the latency of multiply-adds.
+#if HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON  // 32 registers
+inline constexpr int kDepthwisePixels = 16;
 #else
-    8;
+inline constexpr int kDepthwisePixels = 8;
 #endif
 
 // One row of one block.
@@ -40,21 +36,31 @@ struct DepthwiseRow {
   const float* addend;  // or null
 };
 
+// Multiply-adds of x86 take operands from memory, and compilers like to load a value again for each
+// use. But what is loaded twice costs as much as two values.
+template <class V>
+HWY_INLINE void KeepInRegister([[maybe_unused]] V& v) {
+#if HWY_ARCH_X86 && (HWY_COMPILER_GCC || HWY_COMPILER_CLANG) && HWY_TARGET <= HWY_AVX3
+  __asm__("" : "+v"(v.raw));
+#elif HWY_ARCH_X86 && (HWY_COMPILER_GCC || HWY_COMPILER_CLANG) && HWY_TARGET <= HWY_SSE2
+  __asm__("" : "+x"(v.raw));
+#endif
+}
+
 // Adds the products of the tile that begins at pixel x. kKernel and kStride: width of the kernel
 // and stride of columns that are next to each other, or 0 if they are known at run time only.
 // kBorder: taps may lie outside of the image.
 template <int kKernel, int kStride, bool kBorder, class V>
-HWY_INLINE void AddProducts(const DepthwiseRow& row, std::int64_t x,
-                            V (&sums)[kDepthwisePixels<kKernel>]) {
+HWY_INLINE void AddProducts(const DepthwiseRow& row, std::int64_t x, V (&sums)[kDepthwisePixels]) {
   const hn::ScalableTag<float> d;
   constexpr std::int64_t kLanes = hn::MaxLanes(d);
-  constexpr int kPixels = kDepthwisePixels<kKernel>;
+  constexpr int kPixels = kDepthwisePixels;
   const ConvParams& p = row.p;
   const std::int64_t first = x * p.stride_w - p.pad_left;
   const auto outside = [&](std::int64_t column) {
     return kBorder && static_cast<std::uint64_t>(column) >= static_cast<std::uint64_t>(p.in_width);
   };
-  const float* in = row.in;
+  const float* in = row.in + first * kLanes;
   const float* w = row.weights;
   for (std::int64_t kh = 0; kh < row.tap_rows; ++kh, in += row.in_stride) {
     if constexpr (kKernel != 0) {
@@ -65,7 +71,8 @@ HWY_INLINE void AddProducts(const DepthwiseRow& row, std::int64_t x,
 #pragma GCC unroll 64
       for (int j = 0; j < (kPixels - 1) * kStride + kKernel; ++j) {
         if (outside(first + j)) continue;
-        const V column = hn::Load(d, in + (first + j) * kLanes);
+        V column = hn::Load(d, in + j * kLanes);
+        KeepInRegister(column);
 #pragma GCC unroll 16
         for (int k = 0; k < kKernel; ++k) {
           const int i = (j - k) / kStride;
@@ -78,8 +85,8 @@ HWY_INLINE void AddProducts(const DepthwiseRow& row, std::int64_t x,
         const V weight = hn::Load(d, w);
 #pragma GCC unroll 16
         for (int i = 0; i < kPixels; ++i) {
-          const std::int64_t column = first + k * p.dilation_w + i * p.stride_w;
-          if (outside(column)) continue;
+          const std::int64_t column = k * p.dilation_w + i * p.stride_w;
+          if (outside(first + column)) continue;
           sums[i] = hn::MulAdd(hn::Load(d, in + column * kLanes), weight, sums[i]);
         }
       }
@@ -88,65 +95,64 @@ HWY_INLINE void AddProducts(const DepthwiseRow& row, std::int64_t x,
 }
 
 // The tile that begins at pixel x; `count` of its pixels belong to the row.
-template <int kKernel, int kStride, bool kBorder, class Finish, class V>
-HWY_INLINE void RunDepthwiseTile(const DepthwiseRow& row, std::int64_t x, std::int64_t count,
-                                 V bias, V slope, const Finish& finish) {
+template <int kKernel, int kStride, bool kBorder, class V>
+HWY_NOINLINE void RunDepthwiseTile(const DepthwiseRow& row, std::int64_t x, std::int64_t count,
+                                   V bias, V slope) {
   const hn::ScalableTag<float> d;
   constexpr std::int64_t kLanes = hn::MaxLanes(d);
-  constexpr int kPixels = kDepthwisePixels<kKernel>;
+  constexpr int kPixels = kDepthwisePixels;
   V sums[kPixels];
 #pragma GCC unroll 16
   for (int i = 0; i < kPixels; ++i) sums[i] = bias;
   AddProducts<kKernel, kStride, kBorder>(row, x, sums);
-  const auto finish_pixel = [&](std::int64_t i, V sum) HWY_ATTR {
-    const std::int64_t at = (x + i) * kLanes;
-    const float* addend = row.addend == nullptr ? nullptr : row.addend + at;
-    hn::Store(finish(d, sum, slope, addend), d, row.out + at);
-  };
-  if constexpr (std::is_same_v<Finish, AnyFinisher>) {
-    // Its code is long: better once in a loop than for each of the registers.
-    HWY_ALIGN float stored[kPixels * kLanes];
-#pragma GCC unroll 16
-    for (int i = 0; i < kPixels; ++i) hn::Store(sums[i], d, stored + i * kLanes);
-    for (std::int64_t i = 0; i < kPixels && i < count; ++i) {
-      finish_pixel(i, hn::Load(d, stored + i * kLanes));
-    }
-  } else {
+  float* out = row.out + x * kLanes;
+  const float* addend = row.addend == nullptr ? nullptr : row.addend + x * kLanes;
+  const Epilogue& epilogue = row.p.epilogue;
+  const auto store = [&](const auto& finish) HWY_ATTR {
 #pragma GCC unroll 16
     for (int i = 0; i < kPixels; ++i) {
       if (kBorder && i >= count) break;
-      finish_pixel(i, sums[i]);
+      hn::Store(finish(d, sums[i], slope, nullptr), d, out + i * kLanes);
+    }
+  };
+  switch (epilogue.combine == Combine::kNone ? epilogue.activation : Activation::kSilu) {
+    case Activation::kNone:
+    case Activation::kLeakyRelu:
+    case Activation::kPRelu:
+      return store(FixedFinisher<Activation::kPRelu, Combine::kNone>(epilogue));
+    case Activation::kRelu:
+      return store(FixedFinisher<Activation::kRelu, Combine::kNone>(epilogue));
+    default: {  // whose code is long
+      HWY_ALIGN float stored[kPixels * kLanes];
+#pragma GCC unroll 16
+      for (int i = 0; i < kPixels; ++i) hn::Store(sums[i], d, stored + i * kLanes);
+      const std::int64_t pixels = std::min<std::int64_t>(kPixels, count);
+      FinishRow(d, epilogue, slope, stored, addend, out, static_cast<std::size_t>(pixels * kLanes));
     }
   }
 }
 
 // Pixels of `inner` have all their taps inside of the image.
-template <int kKernel, int kStride, class Finish, class V>
-HWY_INLINE void RunDepthwiseRow(const DepthwiseRow& row, Range inner, V bias, V slope,
-                                const Finish& finish) {
-  constexpr std::int64_t kPixels = kDepthwisePixels<kKernel>;
+template <int kKernel, int kStride, class V>
+HWY_INLINE void RunDepthwiseRow(const DepthwiseRow& row, Range inner, V bias, V slope) {
+  constexpr std::int64_t kPixels = kDepthwisePixels;
   const std::int64_t width = row.p.out_width;
   for (std::int64_t x = 0; x < width; x += kPixels) {
     if (x >= inner.begin && x + kPixels <= inner.end) {
-      RunDepthwiseTile<kKernel, kStride, false>(row, x, kPixels, bias, slope, finish);
+      RunDepthwiseTile<kKernel, kStride, false>(row, x, kPixels, bias, slope);
     } else {
-      RunDepthwiseTile<kKernel, kStride, true>(row, x, width - x, bias, slope, finish);
+      RunDepthwiseTile<kKernel, kStride, true>(row, x, width - x, bias, slope);
     }
   }
 }
 
-void RunDepthwiseTask(const DepthwisePlan& plan, const RunContext& run, std::int64_t task) {
+void RunDepthwiseBandOfTarget(const DepthwisePlan& plan, const DepthwiseBand& band) {
   const hn::ScalableTag<float> d;
   constexpr std::int64_t kLanes = hn::MaxLanes(d);
   const ConvParams& p = plan.params;
-  const std::int64_t band = task % plan.bands, block = task / plan.bands % plan.output.blocks;
-  const std::int64_t image = task / (plan.bands * plan.output.blocks);
-  const float* in = run.inputs[0].data<float>() + image * plan.input.image_stride +
-                    block * plan.input.plane_stride;
-  const std::int64_t out = image * plan.output.image_stride + block * plan.output.plane_stride;
-  const float* weights = plan.weights->As<float>() + block * p.kernel_h * p.kernel_w * kLanes;
-  const auto bias = hn::Load(d, plan.operands.Bias() + block * kLanes);
-  const auto slope = hn::Load(d, plan.operands.Slope() + block * kLanes);
+  const float* weights = plan.weights->As<float>() + band.block * p.kernel_h * p.kernel_w * kLanes;
+  const auto bias = hn::Load(d, plan.operands.Bias() + band.block * kLanes);
+  const auto slope = hn::Load(d, plan.operands.Slope() + band.block * kLanes);
 
   // Pixels [inner.begin, inner.end) have all their taps inside of the image.
   const std::int64_t reach = (p.kernel_w - 1) * p.dilation_w - p.pad_left;
@@ -157,35 +163,31 @@ void RunDepthwiseTask(const DepthwisePlan& plan, const RunContext& run, std::int
                   : std::clamp((p.in_width - 1 - reach) / p.stride_w + 1, inner.begin, p.out_width);
 
   const std::int64_t kernel = p.dilation_w == 1 ? p.kernel_w : 0, stride = p.stride_w;
-  WithFinisher(p.epilogue, [&](const auto& finish) HWY_ATTR {
-    const std::int64_t end = std::min(p.out_height, (band + 1) * plan.band_rows);
-    for (std::int64_t y = band * plan.band_rows; y < end; ++y) {
-      const Range taps = ValidTaps(y, p.stride_h, p.pad_top, p.dilation_h, p.kernel_h, p.in_height);
-      const std::int64_t in_y =
-          taps.size() == 0 ? 0 : y * p.stride_h - p.pad_top + taps.begin * p.dilation_h;
-      const std::int64_t out_row = out + y * plan.output.row_stride;
-      const DepthwiseRow row = {.p = p,
-                                .in = in + in_y * plan.input.row_stride,
-                                .in_stride = p.dilation_h * plan.input.row_stride,
-                                .tap_rows = taps.size(),
-                                .weights = weights + taps.begin * p.kernel_w * kLanes,
-                                .out = run.outputs[0].data<float>() + out_row,
-                                .addend = p.epilogue.combine == Combine::kNone
-                                              ? nullptr
-                                              : run.inputs[kConvAddend].data<float>() + out_row};
-      if (kernel == 3 && stride == 1) {
-        RunDepthwiseRow<3, 1>(row, inner, bias, slope, finish);
-      } else if (kernel == 3 && stride == 2) {
-        RunDepthwiseRow<3, 2>(row, inner, bias, slope, finish);
-      } else if (kernel == 5 && stride == 1) {
-        RunDepthwiseRow<5, 1>(row, inner, bias, slope, finish);
-      } else if (kernel == 5 && stride == 2) {
-        RunDepthwiseRow<5, 2>(row, inner, bias, slope, finish);
-      } else {
-        RunDepthwiseRow<0, 0>(row, inner, bias, slope, finish);
-      }
+  for (std::int64_t y = band.rows.begin; y < band.rows.end; ++y) {
+    const Range taps = ValidTaps(y, p.stride_h, p.pad_top, p.dilation_h, p.kernel_h, p.in_height);
+    const std::int64_t in_y =
+        taps.size() == 0 ? 0
+                         : y * p.stride_h - p.pad_top + taps.begin * p.dilation_h - band.in_first;
+    const std::int64_t out_row = (y - band.rows.begin) * band.out_stride;
+    const DepthwiseRow row = {.p = p,
+                              .in = band.in + in_y * band.in_stride,
+                              .in_stride = p.dilation_h * band.in_stride,
+                              .tap_rows = taps.size(),
+                              .weights = weights + taps.begin * p.kernel_w * kLanes,
+                              .out = band.out + out_row,
+                              .addend = band.addend == nullptr ? nullptr : band.addend + out_row};
+    if (kernel == 3 && stride == 1) {
+      RunDepthwiseRow<3, 1>(row, inner, bias, slope);
+    } else if (kernel == 3 && stride == 2) {
+      RunDepthwiseRow<3, 2>(row, inner, bias, slope);
+    } else if (kernel == 5 && stride == 1) {
+      RunDepthwiseRow<5, 1>(row, inner, bias, slope);
+    } else if (kernel == 5 && stride == 2) {
+      RunDepthwiseRow<5, 2>(row, inner, bias, slope);
+    } else {
+      RunDepthwiseRow<0, 0>(row, inner, bias, slope);
     }
-  });
+  }
 }
 
 }  // namespace tessera::HWY_NAMESPACE
@@ -195,7 +197,7 @@ HWY_AFTER_NAMESPACE();
 namespace tessera {
 namespace {
 
-HWY_EXPORT(RunDepthwiseTask);
+HWY_EXPORT(RunDepthwiseBandOfTarget);
 
 AlignedBuffer PackDepthwiseWeights(const ConvParams& p, std::int64_t lanes, const float* w) {
   const std::int64_t taps = p.kernel_h * p.kernel_w;
@@ -224,9 +226,24 @@ class DepthwiseConv final : public Kernel {
   bool CanOverwriteInput(std::size_t i) const override { return i == kConvAddend; }
 
   void Run(const RunContext& run) const override {
-    const std::int64_t tasks = plan_.params.batch * plan_.output.blocks * plan_.bands;
+    const BlockedLayout &in = plan_.input, &out = plan_.output;
+    const std::int64_t tasks = plan_.params.batch * out.blocks * plan_.bands;
     run.parallel.For(tasks, [&](std::int64_t task, int) {
-      HWY_DYNAMIC_DISPATCH(RunDepthwiseTask)(plan_, run, task);
+      const std::int64_t y = task % plan_.bands * plan_.band_rows;
+      const std::int64_t block = task / plan_.bands % out.blocks;
+      const std::int64_t image = task / (plan_.bands * out.blocks);
+      const std::int64_t to =
+          image * out.image_stride + block * out.plane_stride + y * out.row_stride;
+      RunDepthwiseBand(plan_, {.block = block,
+                               .rows = {y, std::min(out.height, y + plan_.band_rows)},
+                               .in = run.inputs[0].data<float>() + image * in.image_stride +
+                                     block * in.plane_stride,
+                               .in_stride = in.row_stride,
+                               .out = run.outputs[0].data<float>() + to,
+                               .out_stride = out.row_stride,
+                               .addend = plan_.params.epilogue.combine == Combine::kNone
+                                             ? nullptr
+                                             : run.inputs[kConvAddend].data<float>() + to});
     });
   }
 
@@ -237,25 +254,33 @@ class DepthwiseConv final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> MakeDepthwiseConv(const ConvParams& params, const ConvConstants& constants,
-                                          PackCache& packs) {
+void RunDepthwiseBand(const DepthwisePlan& plan, const DepthwiseBand& band) {
+  HWY_DYNAMIC_DISPATCH(RunDepthwiseBandOfTarget)(plan, band);
+}
+
+DepthwisePlan MakeDepthwisePlan(const ConvParams& params, const ConvConstants& constants,
+                                PackCache& packs) {
   const std::int64_t lanes = FloatLanes();
   const ConvParams& p = params;
   // A task large enough to be worth a hand-over.
   constexpr std::int64_t kPixelsPerTask = 1024;
   const std::int64_t rows =
       std::max<std::int64_t>(1, kPixelsPerTask / std::max<std::int64_t>(1, p.out_width));
-  return std::make_unique<DepthwiseConv>(DepthwisePlan{
-      .params = p,
-      .input = BlockedLayout({p.batch, p.in_channels, p.in_height, p.in_width}),
-      .output = BlockedLayout({p.batch, p.out_channels, p.out_height, p.out_width}),
-      .weights = packs.Get<AlignedBuffer>(
-          constants.weights, StrCat("depthwise_conv ", lanes, " lanes"),
-          [&] { return PackDepthwiseWeights(p, lanes, constants.weights->data<float>()); }),
-      .operands = PackEpilogue(p.epilogue, constants.bias.get(), constants.slope.get(),
-                               p.out_channels, (p.out_channels + lanes - 1) / lanes * lanes),
-      .band_rows = rows,
-      .bands = (p.out_height + rows - 1) / rows});
+  return {.params = p,
+          .input = BlockedLayout({p.batch, p.in_channels, p.in_height, p.in_width}),
+          .output = BlockedLayout({p.batch, p.out_channels, p.out_height, p.out_width}),
+          .weights = packs.Get<AlignedBuffer>(
+              constants.weights, StrCat("depthwise_conv ", lanes, " lanes"),
+              [&] { return PackDepthwiseWeights(p, lanes, constants.weights->data<float>()); }),
+          .operands = PackEpilogue(p.epilogue, constants.bias.get(), constants.slope.get(),
+                                   p.out_channels, (p.out_channels + lanes - 1) / lanes * lanes),
+          .band_rows = rows,
+          .bands = (p.out_height + rows - 1) / rows};
+}
+
+std::unique_ptr<Kernel> MakeDepthwiseConv(const ConvParams& params, const ConvConstants& constants,
+                                          PackCache& packs) {
+  return std::make_unique<DepthwiseConv>(MakeDepthwisePlan(params, constants, packs));
 }
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-// What the depthwise convolution's set-up and its per-target code share.
+// The depthwise convolution in pieces, for kernels that are made of several convolutions too.
 #pragma once
 
 #include <cstdint>
@@ -17,5 +17,20 @@ struct DepthwisePlan {
   EpilogueOperands operands;
   std::int64_t band_rows, bands;  // output rows of a task, and tasks for a block
 };
+DepthwisePlan MakeDepthwisePlan(const ConvParams& params, const ConvConstants& constants,
+                                PackCache& packs);
+
+// Some output rows of one block, and where they and their input lie.
+struct DepthwiseBand {
+  std::int64_t block;
+  Range rows;
+  const float* in;  // input row in_first of the block; strides in floats
+  std::int64_t in_first = 0;
+  std::int64_t in_stride;  // from a row to the next
+  float* out;              // row rows.begin
+  std::int64_t out_stride;
+  const float* addend = nullptr;  // of the same row, with the output's stride
+};
+void RunDepthwiseBand(const DepthwisePlan& plan, const DepthwiseBand& band);
 
 }  // namespace tessera
