@@ -9,6 +9,7 @@
 #include <cmath>
 #include <thread>
 
+#include "engine/cpu_budget.h"
 #include "engine/thread_team.h"
 #include "models/networks.h"
 #include "ops/error.h"

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <thread>
 
-#include "engine/cpu_budget.h"
+#include "engine/thread_team.h"
 #include "ops/error.h"
 #include "pipeline/picture_input.h"
 #include "pipeline/picture_output.h"
