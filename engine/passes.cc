@@ -34,6 +34,9 @@ const Pass kPasses[] = {
     {"fuse-mul-add", "x * scale + shift in one step", PassStage::kFast, FuseMulAdd},
     {"fuse-upsampled-shortcut", "DepthToSpace + an image enlarged as much by repeating its pixels",
      PassStage::kFast, FuseUpsampledShortcut},
+    {"share-winograd-input",
+     "convolutions of a dense block read channels that were transformed for Winograd once",
+     PassStage::kFast, ShareWinogradInput},
     {"concat-in-place", "inputs of a Concat that only appends are computed in their place in it",
      PassStage::kPlan, nullptr},
 };

@@ -29,8 +29,9 @@ void InferConv(const InferContext& context) {
   Require(IsFloat(x.dtype), "X of type ", x.dtype, " is not supported");
   // Weights in float16 may stand for float32: they are stored so, and computed alike.
   Require(w.dtype == x.dtype || w.dtype == DType::kFloat16, "X is ", x.dtype, ", W is ", w.dtype);
-  const ConvParams p = ReadConvParams(context.node, x.shape, w.shape);
-  const Shape out = OutputShape(p, x.shape.rank());
+  const Shape x_shape = ConvInputShape(context.node, x);
+  const ConvParams p = ReadConvParams(context.node, x_shape, w.shape);
+  const Shape out = OutputShape(p, x_shape.rank());
 
   if (context.HasInput(kConvBias)) {
     const Shape& bias = context.Input(kConvBias).shape;
@@ -89,17 +90,20 @@ KernelKind ChooseKind(const ConvParams& p) {
 LayoutChoice ConvLayouts(const LayoutContext& context) {
   const TensorInfo& x = context.inputs[0];
   std::vector<Layout> inputs(context.inputs.size(), Layout::kRowMajor);
-  const ConvParams p = ReadConvParams(context.node, x.shape, context.inputs[1].shape);
+  const ConvParams p =
+      ReadConvParams(context.node, ConvInputShape(context.node, x), context.inputs[1].shape);
   if (!CanPack(context.inputs) || x.shape.rank() != 4 || !FitsTiling(p)) return {inputs, {}};
 
   Layout output = Layout::kBlocked;
-  switch (ChooseKind(p)) {
+  const bool transformed = context.node.attributes.Has(kTransformedFrom);
+  switch (transformed ? KernelKind::kDirect : ChooseKind(p)) {
     case KernelKind::kDepthwise:
       inputs[0] = Layout::kBlocked;
       break;
     case KernelKind::kDirect:
       // A first layer's few planes are not worth a reordering pass of their own.
-      inputs[0] = x.layout == Layout::kRowMajor && p.groups == 1 && p.in_channels <= FloatLanes()
+      inputs[0] = x.layout == Layout::kRowMajor && p.groups == 1 && p.in_channels <= FloatLanes() &&
+                          !transformed
                       ? Layout::kRowMajor
                       : Layout::kBlocked;
       break;
@@ -115,13 +119,17 @@ LayoutChoice ConvLayouts(const LayoutContext& context) {
 // Any layouts of X and the output will do, not only those of ConvLayouts, if there is one group.
 std::unique_ptr<Kernel> PrepareConv(const PrepareContext& context) {
   const TensorInfo& x = context.inputs[0];
-  const ConvParams p = ReadConvParams(context.node, x.shape, context.inputs[1].shape);
+  const ConvParams p =
+      ReadConvParams(context.node, ConvInputShape(context.node, x), context.inputs[1].shape);
   if (context.reference || !CanPack(context.inputs) || !FitsTiling(p)) {
     return MakeReferenceConv(p);
   }
   const ConvConstants constants = {FloatConstant(context, 1), FloatConstant(context, kConvBias),
                                    FloatConstant(context, kConvSlope)};
   const Layout output = context.outputs[0].layout;
+  if (context.node.attributes.Has(kTransformedFrom)) {
+    return MakeWinogradProduct(p, constants, context.packs);
+  }
   const bool blocked = x.layout == Layout::kBlocked && output == Layout::kBlocked;
   if (blocked) {
     if (auto kernel = MakeWinogradConv(p, constants, context.packs)) return kernel;
@@ -155,6 +163,16 @@ std::optional<SpatialField> ConvField(const FieldContext& context, std::size_t i
 }
 
 }  // namespace
+
+bool CanShareWinogradInput(const ConvParams& p) {
+  return p.batch == 1 && p.pad_top == 1 && p.pad_left == 1 && p.pad_bottom == 1 &&
+         p.pad_right == 1 && ChooseKind(p) == KernelKind::kDirect && ChooseWinogradTile(p) == 6;
+}
+
+Shape ConvInputShape(const OpNode& node, const TensorInfo& x) {
+  const std::vector<std::int64_t> shape = node.attributes.Ints(kTransformedFrom);
+  return shape.empty() ? x.shape : Shape(std::span<const std::int64_t>(shape));
+}
 
 ConvParams ReadConvParams(const OpNode& node, const Shape& x, const Shape& w) {
   Require(x.rank() == 3 || x.rank() == 4, "convolutions over ", x.rank() - 2,
@@ -195,7 +213,20 @@ ConvParams ReadConvParams(const OpNode& node, const Shape& x, const Shape& w) {
           .epilogue = ReadEpilogue(node)};
 }
 
-extern const OpDef kConvOp, kFusedConvOp;
+void InferWinogradInput(const InferContext& context) {
+  const TensorInfo& x = context.Input(0);
+  context.SetOutput(0, x.dtype, WinogradInputShape(x.shape));
+}
+
+LayoutChoice WinogradInputLayouts(const LayoutContext&) {
+  return {{Layout::kBlocked}, {Layout::kBlocked}};
+}
+
+std::unique_ptr<Kernel> PrepareWinogradInput(const PrepareContext& context) {
+  return MakeWinogradInput(context.inputs[0].shape);
+}
+
+extern const OpDef kConvOp, kFusedConvOp, kWinogradInputOp;
 const OpDef kConvOp = {.type = "Conv",
                        .min_inputs = 2,
                        .max_inputs = 3,
@@ -211,5 +242,12 @@ const OpDef kFusedConvOp = {.type = "FusedConv",
                             .layouts = ConvLayouts,
                             .field = ConvField,
                             .internal = true};
+const OpDef kWinogradInputOp = {.type = "WinogradInput",
+                                .min_inputs = 1,
+                                .max_inputs = 1,
+                                .infer = InferWinogradInput,
+                                .prepare = PrepareWinogradInput,
+                                .layouts = WinogradInputLayouts,
+                                .internal = true};
 
 }  // namespace tessera

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "ops/epilogue.h"
 #include "ops/op.h"
@@ -27,6 +28,12 @@ struct ConvParams {
   }
 };
 
+// Attribute of a FusedConv whose X is the output of WinogradInput: the shape of WinogradInput's X.
+inline constexpr std::string_view kTransformedFrom = "transformed_from";
+
+// The shape of X, before WinogradInput if there is one.
+Shape ConvInputShape(const OpNode& node, const TensorInfo& x);
+
 // By the rules of the model's opset (auto_pad, defaults). Throws Error for invalid combinations.
 ConvParams ReadConvParams(const OpNode& node, const Shape& x, const Shape& w);
 
@@ -45,8 +52,20 @@ std::unique_ptr<Kernel> MakeReferenceConv(const ConvParams& params);
 // 3x3, stride 1, dilation 1, one group, pads 0 or 1, NCHWc in and out: Winograd F(6x6,3x3) or
 // F(4x4,3x3), whichever is faster for the shape. Null where it does not apply or a direct kernel
 // is faster. An infinity or NaN in the input spreads over its 4x4 or 6x6 tile of the output.
+int ChooseWinogradTile(const ConvParams& params);  // 6, 4, or 0 for none
 std::unique_ptr<Kernel> MakeWinogradConv(const ConvParams& params, const ConvConstants& constants,
                                          PackCache& packs);
+
+// The same convolution in two steps, for several convolutions that read the same channels (dense
+// blocks do): the first transforms X [1, C, H, W] into tiles, NCHWc to NCHWc, once for all of them.
+// A Concat of channels is the same before and after it. Only for one image, pads of 1, F(6x6,3x3).
+bool CanShareWinogradInput(const ConvParams& params);
+// [1, C, 64 positions, tiles], up to a last column that nobody uses.
+Shape WinogradInputShape(const Shape& x);
+std::unique_ptr<Kernel> MakeWinogradInput(const Shape& x);
+// The second: X comes transformed; all else is as for MakeWinogradConv.
+std::unique_ptr<Kernel> MakeWinogradProduct(const ConvParams& params,
+                                            const ConvConstants& constants, PackCache& packs);
 
 // Any kernel size, stride, dilation and pads: implicit GEMM on vectors of output channels. Input
 // and output in either layout (row-major ones are transposed on the way; the addend has the layout

@@ -71,6 +71,7 @@ extern const OpDef kTransposeOp;
 extern const OpDef kUnsqueezeOp;
 extern const OpDef kUpsampleOp;
 extern const OpDef kWhereOp;
+extern const OpDef kWinogradInputOp;
 
 namespace {
 
@@ -140,6 +141,7 @@ const OpDef* const kOps[] = {
     &kUnsqueezeOp,
     &kUpsampleOp,
     &kWhereOp,
+    &kWinogradInputOp,
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 
 #include "hwy/cache_control.h"
@@ -44,6 +45,10 @@ struct TransformConstants {
   // Coefficients, lowest first, of the products above; the highest is 1 and left out.
   float all[kPairs];
   float others[kPairs][kPairs - 1];
+  // Factors of G's rows: 1 / prod_j (p - p_j) over all finite points p_j but p itself, which +p and
+  // -p share, and the same for the point 0.
+  float weight[kPairs];
+  float weight_zero;
 };
 
 template <int kM>
@@ -68,12 +73,34 @@ constexpr TransformConstants<kM> MakeTransformConstants() {
     double power = 1;
     for (int k = 0; k < kM; ++k, power *= points[i]) out.power[i][k] = static_cast<float>(power);
     for (int k = 0; k + 1 < kPairs; ++k) out.others[i][k] = static_cast<float>(product(i)[k]);
+    double divisor = 2 * points[i] * points[i];  // (p - 0) (p + p)
+    for (int j = 0; j < kPairs; ++j) {
+      if (j != i) divisor *= points[i] * points[i] - points[j] * points[j];
+    }
+    out.weight[i] = static_cast<float>(1 / divisor);
   }
+  out.weight_zero = static_cast<float>(1 / product(-1)[0]);
   return out;
 }
 
 template <int kM>
 inline constexpr TransformConstants<kM> kTransform = MakeTransformConstants<kM>();
+
+// y = G x, where row p of G is (1, p, p^2) times the factor of the point.
+template <int kM>
+HWY_INLINE void TransformKernel(const VF (&x)[3], VF (&y)[kM + 2]) {
+  constexpr const auto& c = kTransform<kM>;
+  const F32 d;
+  y[0] = hn::Mul(hn::Set(d, c.weight_zero), x[0]);
+  y[kM + 1] = x[2];
+  HWY_UNROLL(8) for (int i = 0; i < kM / 2; ++i) {
+    const VF even = hn::Mul(hn::Set(d, c.weight[i]),
+                            hn::MulAdd(hn::Set(d, c.point[i] * c.point[i]), x[2], x[0]));
+    const VF odd = hn::Mul(hn::Set(d, c.weight[i] * c.point[i]), x[1]);
+    y[1 + 2 * i] = hn::Add(even, odd);
+    y[2 + 2 * i] = hn::Sub(even, odd);
+  }
+}
 
 // y = B^T x.
 template <int kM>
@@ -123,7 +150,31 @@ HWY_INLINE void TransformOutput(const VF (&x)[kM + 2], VF (&y)[kM]) {
 }
 
 // ---------------------------------------------------------------------------------------------
-// Transforms of one tile.
+// Transforms of the weights of one channel, and of one tile.
+
+// `w` holds 3 x 3 vectors.
+template <int kM>
+HWY_INLINE void TransformKernelTile(const float* HWY_RESTRICT w, float* HWY_RESTRICT u,
+                                    std::ptrdiff_t u_stride) {
+  constexpr int kN = kM + 2;
+  const F32 d;
+  HWY_ALIGN float half_done[kN * 3 * kLanes];
+  VF x[3], y[kN];
+  HWY_UNROLL(3) for (int col = 0; col < 3; ++col) {
+    HWY_UNROLL(3) for (int i = 0; i < 3; ++i) x[i] = hn::Load(d, w + (i * 3 + col) * kLanes);
+    TransformKernel<kM>(x, y);
+    HWY_UNROLL(8) for (int i = 0; i < kN; ++i) {
+      hn::Store(y[i], d, half_done + (i * 3 + col) * kLanes);
+    }
+  }
+  for (int row = 0; row < kN; ++row) {
+    HWY_UNROLL(3) for (int i = 0; i < 3; ++i) {
+      x[i] = hn::Load(d, half_done + (row * 3 + i) * kLanes);
+    }
+    TransformKernel<kM>(x, y);
+    HWY_UNROLL(8) for (int i = 0; i < kN; ++i) hn::Store(y[i], d, u + (row * kN + i) * u_stride);
+  }
+}
 
 template <int kM>
 HWY_INLINE void TransformInputTile(const float* HWY_RESTRICT in, std::ptrdiff_t row_stride,
@@ -187,19 +238,26 @@ HWY_NOINLINE void TransformOutputTile(const float* HWY_RESTRICT m, std::ptrdiff_
 #if HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3
 inline constexpr int kMaxTiles[] = {12, 6, 4};  // 16 registers
 #else
-inline constexpr int kMaxTiles[] = {14, 14, 9};  // 32 registers
+inline constexpr int kMaxTiles[] = {14, 14, 8};  // 32 registers
 #endif
 inline constexpr int kMaxVectors = 3;
 
+// Memory to fetch into the L2 cache while products are computed, which need none: runs of
+// kRunLines cache lines, one for each row of a tile's pixels in a block of channels. (Hardware
+// prefetchers do not follow the transforms from row to row and from plane to plane.)
+inline constexpr int kRunLines = kLanes / 2;
+using Run = const float*;
+
 // m[vector][tile] = sum over the channels c of v[c / kLanes][tile][c % kLanes] * u[c][vector], for
-// kTiles tiles and kVectors vectors. Vectors of m, and blocks of channels in v, lie `block_stride`
-// floats apart.
+// kTiles tiles and kVectors vectors. Blocks of channels lie v_stride and m_stride floats apart.
+// Fetches two of `runs` for each whole block of channels, unless it is null.
 template <int kTiles, int kVectors>
-void Multiply(const float* HWY_RESTRICT v, const float* HWY_RESTRICT u, std::int64_t channels,
-              float* HWY_RESTRICT m, std::ptrdiff_t block_stride) {
+void Multiply(const float* HWY_RESTRICT v, std::ptrdiff_t v_stride, const float* HWY_RESTRICT u,
+              std::int64_t channels, float* HWY_RESTRICT m, std::ptrdiff_t m_stride,
+              const Run* runs) {
   // The calls for a block read the weights as one stream out of the L2 cache, faster than hardware
   // prefetchers bring it.
-  constexpr std::ptrdiff_t kAhead = 2048 / sizeof(float);
+  constexpr std::ptrdiff_t kAhead = 2048 / sizeof(float), kLine = kAlignment / sizeof(float);
   const F32 d;
   VF sums[kTiles][kVectors];
   HWY_UNROLL(16) for (int t = 0; t < kTiles; ++t) {
@@ -217,13 +275,25 @@ void Multiply(const float* HWY_RESTRICT v, const float* HWY_RESTRICT u, std::int
       }
     }
   };
-  for (; channels >= kLanes; channels -= kLanes, v += block_stride) {
-    HWY_UNROLL(4) for (int c = 0; c < kLanes; ++c) add_channel(c);
+  for (; channels >= kLanes; channels -= kLanes, v += v_stride) {
+    if (runs == nullptr) {
+      HWY_UNROLL(4) for (int c = 0; c < kLanes; ++c) add_channel(c);
+      continue;
+    }
+    static_assert(kLanes == 1 || kRunLines * 2 == kLanes);
+    // One line at a time: more at once would keep the loads of the products waiting.
+    const Run run[2] = {*runs++, *runs++};
+    HWY_UNROLL(1) for (int line = 0; line < kRunLines; ++line) {
+      HWY_UNROLL(2) for (int i = 0; i < 2; ++i) {
+        __builtin_prefetch(run[i] + line * kLine, 0, 2);
+        add_channel(line * 2 + i);
+      }
+    }
   }
   HWY_UNROLL(1) for (int c = 0; c < channels; ++c) add_channel(c);
   HWY_UNROLL(16) for (int t = 0; t < kTiles; ++t) {
     HWY_UNROLL(4) for (int j = 0; j < kVectors; ++j) {
-      hn::Store(sums[t][j], d, m + j * block_stride + t * kLanes);
+      hn::Store(sums[t][j], d, m + j * m_stride + t * kLanes);
     }
   }
 }
@@ -248,23 +318,29 @@ inline MultiplyFn FindMultiply(int tiles, int vectors) {
 }
 
 // M = U V for `tiles` tiles.
-inline void MultiplyBlock(const WinogradPlan& plan, const float* weights, const float* v, float* m,
-                          std::int64_t tiles) {
+inline void MultiplyBlock(const WinogradPlan& plan, const float* weights,
+                          const TransformedTiles& transformed, float* m, std::int64_t tiles,
+                          std::span<const Run> runs) {
   const std::int64_t channels = plan.in.channels;
-  const std::ptrdiff_t block_stride = tiles * kLanes;
+  const auto runs_a_call = static_cast<std::size_t>(plan.RunsPerProduct());
+  const std::ptrdiff_t m_stride = tiles * kLanes;
   for (std::int64_t position = 0; position < plan.NumPositions(); ++position) {
+    const float* const v = transformed.data + position * transformed.position_stride;
+    const float* u = weights;
     for (const WinogradGroup& group : plan.groups) {
-      float* const m_group = m + group.first_vector * block_stride;
+      float* const m_group = m + group.first_vector * m_stride;
       const std::int64_t max = kMaxTiles[group.vectors - 1];
       std::int64_t parts = (tiles + max - 1) / max;
       for (std::int64_t t = 0, count; t < tiles; t += count, --parts) {
         count = (tiles - t + parts - 1) / parts;
-        FindMultiply(static_cast<int>(count), group.vectors)(v + t * kLanes, weights, channels,
-                                                             m_group + t * kLanes, block_stride);
+        FindMultiply(static_cast<int>(count), group.vectors)(
+            v + t * kLanes, transformed.vector_stride, u, channels, m_group + t * kLanes, m_stride,
+            runs.empty() ? nullptr : runs.data());
+        runs = runs.subspan(std::min(runs_a_call, runs.size()));
       }
-      weights += channels * group.vectors * kLanes;
+      u += channels * group.vectors * kLanes;
     }
-    v += plan.v_stride;
+    weights += plan.u_stride;
     m += plan.m_stride;
   }
 }
@@ -342,7 +418,7 @@ inline void CopyPixels(const float* from, std::ptrdiff_t from_stride, float* to,
 
 template <int kM>
 void TransformInputBlock(const WinogradPlan& plan, const float* input, std::int64_t first,
-                         std::int64_t tiles, float* v) {
+                         std::int64_t tiles, const TransformedTiles& v) {
   constexpr int kN = kM + 2, kRowStride = kN * kLanes;
   const BlockedLayout& in = plan.in;
   Window window = FindInput<kM>(plan, first);
@@ -354,15 +430,15 @@ void TransformInputBlock(const WinogradPlan& plan, const float* input, std::int6
     for (std::int64_t block = 0; block < in.blocks; ++block) {
       const float* const plane = input + block * in.plane_stride;
       const float* const source = plane + window.offset;
-      float* const target = v + (block * tiles + t) * kLanes;
+      float* const target = v.data + block * v.vector_stride + t * kLanes;
       PrefetchPixels<false>(plane, in.row_stride, next);
       if (whole) {
-        TransformInputTile<kM>(source, in.row_stride, target, plan.v_stride);
+        TransformInputTile<kM>(source, in.row_stride, target, v.position_stride);
       } else {
         CopyPixels(source, in.row_stride,
                    bordered + window.skipped_rows * kRowStride + window.skipped_cols * kLanes,
                    kRowStride, window);
-        TransformInputTile<kM>(bordered, kRowStride, target, plan.v_stride);
+        TransformInputTile<kM>(bordered, kRowStride, target, v.position_stride);
       }
     }
     window = next;
@@ -410,14 +486,54 @@ void TransformOutputBlock(const WinogradPlan& plan, const WinogradData& data,
   }
 }
 
+// U of all channels; `weights` are [group][input channel][vector of group][3 x 3][lane].
+template <int kM>
+void TransformWeights(const WinogradPlan& plan, const float* weights, float* u) {
+  const std::int64_t vectors = plan.in.channels * plan.out.blocks;
+  for (std::int64_t i = 0; i < vectors; ++i) {
+    TransformKernelTile<kM>(weights + i * 9 * kLanes, u + i * kLanes, plan.u_stride);
+  }
+}
+
+// What the tiles [first, first + tiles) write, and what those after them read.
+template <int kM>
+std::span<const Run> FindRuns(const WinogradPlan& plan, const WinogradData& data,
+                              std::int64_t first, std::int64_t tiles, Run* runs) {
+  if (plan.max_runs == 0) return {};
+  const auto add_rows = [&](const float* image, const BlockedLayout& layout, const Window& window) {
+    for (std::int64_t block = 0; block < layout.blocks; ++block) {
+      const float* const plane = image + block * layout.plane_stride + window.offset;
+      const std::int64_t rows = std::min<std::int64_t>(window.rows, kM);
+      for (std::int64_t row = 0; row < rows; ++row) *runs++ = plane + row * layout.row_stride;
+    }
+  };
+  const Run* const begin = runs;
+  const std::int64_t end = first + tiles, next_end = std::min(end + tiles, plan.NumTiles());
+  for (std::int64_t t = end; t < next_end; ++t) {
+    add_rows(data.input, plan.in, FindInput<kM>(plan, t));
+  }
+  for (std::int64_t t = first; t < end; ++t) {
+    add_rows(data.output, plan.out, FindOutput<kM>(plan, t));
+  }
+  // In whole portions, so that the products need not count.
+  while ((runs - begin) % plan.RunsPerProduct() != 0) *runs++ = data.output;
+  return {begin, runs};
+}
+
 // Computes the output tiles [first, first + tiles), tiles <= plan.block_tiles.
 template <int kM>
 void RunBlock(const WinogradPlan& plan, const WinogradData& data, std::int64_t first,
               std::int64_t tiles, float* scratch) {
-  float* const v = scratch;
   float* const m = scratch + plan.NumPositions() * plan.v_stride;
-  TransformInputBlock<kM>(plan, data.input, first, tiles, v);
-  MultiplyBlock(plan, data.weights, v, m, tiles);
+  auto* const runs = reinterpret_cast<Run*>(m + plan.NumPositions() * plan.m_stride);
+  TransformedTiles v = data.transformed;
+  if (v.data != nullptr) {
+    v.data += first * kLanes;
+  } else {
+    v = {scratch, plan.v_stride, tiles * kLanes};
+    TransformInputBlock<kM>(plan, data.input, first, tiles, v);
+  }
+  MultiplyBlock(plan, data.weights, v, m, tiles, FindRuns<kM>(plan, data, first, tiles, runs));
   WithFinisher(data.epilogue, [&](const auto& finish) HWY_ATTR {
     TransformOutputBlock<kM>(plan, data, finish, first, tiles, m);
   });

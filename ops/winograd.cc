@@ -29,6 +29,18 @@ void RunWinogradBlock(const WinogradPlan& plan, const WinogradData& data, std::i
   run(plan, data, first, tiles, scratch);
 }
 
+void TransformWinogradInput(const WinogradPlan& plan, const float* input, std::int64_t first,
+                            std::int64_t tiles, const TransformedTiles& v) {
+  const auto run =
+      plan.m == 6 ? winograd::TransformInputBlock<6> : winograd::TransformInputBlock<4>;
+  run(plan, input, first, tiles, v);
+}
+
+void TransformWinogradWeights(const WinogradPlan& plan, const float* weights, float* u) {
+  const auto run = plan.m == 6 ? winograd::TransformWeights<6> : winograd::TransformWeights<4>;
+  run(plan, weights, u);
+}
+
 int MaxTilesPerProduct(int vectors) { return winograd::kMaxTiles[vectors - 1]; }
 
 }  // namespace tessera::HWY_NAMESPACE
@@ -39,6 +51,8 @@ namespace tessera {
 namespace {
 
 HWY_EXPORT(RunWinogradBlock);
+HWY_EXPORT(TransformWinogradInput);
+HWY_EXPORT(TransformWinogradWeights);
 HWY_EXPORT(MaxTilesPerProduct);
 
 constexpr std::int64_t DivideUp(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -60,54 +74,22 @@ std::int64_t PositionStride(std::int64_t floats) {
   return (DivideUp(floats, kLine) | 1) * kLine;
 }
 
-// G of F(m x m, 3x3): a row for each of the points 0, +p, -p, ..., infinity.
-template <int kM>
-std::array<std::array<double, 3>, kM + 2> WeightTransform() {
-  std::array<double, kM + 1> points{};
-  for (int i = 0; i < kM / 2; ++i) {
-    points[1 + 2 * i] = kWinogradPoints<kM>[i];
-    points[2 + 2 * i] = -kWinogradPoints<kM>[i];
-  }
-  std::array<std::array<double, 3>, kM + 2> rows{};
-  for (int i = 0; i <= kM; ++i) {
-    double divisor = 1;
-    for (int j = 0; j <= kM; ++j) divisor *= i == j ? 1 : points[i] - points[j];
-    rows[i] = {1 / divisor, points[i] / divisor, points[i] * points[i] / divisor};
-  }
-  rows[kM + 1] = {0, 0, 1};
-  return rows;
-}
-
-// U = G w G^T in WinogradData's order; weights of channels beyond the last are zero.
-template <int kM>
+// The weights in the order in which they are transformed, [group][input channel][vector of
+// group][3 x 3][lane]; those of channels beyond the last are zero.
 AlignedBuffer PackWeights(const Tensor& weights, const WinogradPlan& plan) {
-  const auto g = WeightTransform<kM>();
-  constexpr std::int64_t kN = kM + 2;
   const std::int64_t in_channels = plan.in.channels, out_channels = plan.out.channels;
   const int lanes = plan.out.lanes;
-  const std::int64_t position_stride = in_channels * plan.out.blocks * lanes;
-  AlignedBuffer packed(static_cast<std::size_t>(kN * kN * position_stride) * sizeof(float));
+  AlignedBuffer packed(static_cast<std::size_t>(in_channels * plan.out.blocks * lanes * 9) *
+                       sizeof(float));
   const float* const w = weights.data<float>();
+  float* to = packed.As<float>();
   for (const WinogradGroup& group : plan.groups) {
     for (std::int64_t c = 0; c < in_channels; ++c) {
-      for (std::int64_t o = 0; o < group.vectors * lanes; ++o) {
-        const std::int64_t channel = group.first_vector * lanes + o;
-        double half_done[kN][3] = {};
-        if (channel < out_channels) {
-          const float* const k = w + (channel * in_channels + c) * 9;
-          for (int i = 0; i < kN; ++i) {
-            for (int x = 0; x < 3; ++x) {
-              half_done[i][x] = g[i][0] * k[x] + g[i][1] * k[3 + x] + g[i][2] * k[6 + x];
-            }
-          }
-        }
-        float* const u = packed.As<float>() + group.first_vector * lanes * in_channels +
-                         c * group.vectors * lanes + o;
-        for (int i = 0; i < kN; ++i) {
-          const auto& h = half_done[i];
-          for (int j = 0; j < kN; ++j) {
-            u[(i * kN + j) * position_stride] =
-                static_cast<float>(h[0] * g[j][0] + h[1] * g[j][1] + h[2] * g[j][2]);
+      for (int v = 0; v < group.vectors; ++v) {
+        for (int tap = 0; tap < 9; ++tap) {
+          for (int lane = 0; lane < lanes; ++lane) {
+            const std::int64_t channel = (group.first_vector + v) * lanes + lane;
+            *to++ = channel < out_channels ? w[(channel * in_channels + c) * 9 + tap] : 0.0f;
           }
         }
       }
@@ -115,6 +97,9 @@ AlignedBuffer PackWeights(const Tensor& weights, const WinogradPlan& plan) {
   }
   return packed;
 }
+
+// Input and output of a layer that are smaller than this stay in the outer cache between layers.
+constexpr std::int64_t kMinBytesToPrefetch = 8 << 20;
 
 WinogradPlan MakePlan(const ConvParams& p, int m) {
   WinogradPlan plan{
@@ -129,15 +114,26 @@ WinogradPlan MakePlan(const ConvParams& p, int m) {
       .block_tiles = 0,
       .v_stride = 0,
       .m_stride = 0,
+      .u_stride = 0,
+      .max_runs = 0,
   };
   plan.groups = GroupVectors(static_cast<int>(plan.out.blocks));
 
-  // As few tiles as keep the product kernel busy: the smaller V and M, the better do they and the
-  // weights stay in the L2 cache. Larger blocks were never faster.
-  plan.block_tiles = HWY_DYNAMIC_DISPATCH(MaxTilesPerProduct)(plan.groups[0].vectors);
+  // A few calls of the product kernel for each position: the more, the less often are the weights
+  // read, and the fewer, the better V and M stay in the L2 cache.
+  constexpr std::int64_t kBlockTiles = 28;
+  const std::int64_t max = HWY_DYNAMIC_DISPATCH(MaxTilesPerProduct)(plan.groups[0].vectors);
+  plan.block_tiles = std::max<std::int64_t>(kBlockTiles / max, 1) * max;
   plan.block_tiles = std::min(plan.block_tiles, std::max<std::int64_t>(plan.NumTiles(), 1));
   plan.v_stride = PositionStride(plan.block_tiles * plan.in.blocks * plan.in.lanes);
   plan.m_stride = PositionStride(plan.block_tiles * plan.out.blocks * plan.out.lanes);
+  plan.u_stride = PositionStride(plan.in.channels * plan.out.blocks * plan.out.lanes);
+  const std::int64_t bytes =
+      (plan.in.NumFloats() + plan.out.NumFloats()) * static_cast<std::int64_t>(sizeof(float));
+  if (bytes >= kMinBytesToPrefetch && plan.in.lanes > 1 && plan.RunsPerProduct() > 0) {
+    plan.max_runs =
+        plan.block_tiles * m * (plan.in.blocks + plan.out.blocks) + plan.RunsPerProduct();
+  }
   return plan;
 }
 
@@ -159,14 +155,18 @@ double DirectCost(const ConvParams& p) {
 int ChooseTile(const ConvParams& p) {
   constexpr std::int64_t kMinInChannels = 8;  // with less, the transforms take most of the time
   if (p.in_channels < kMinInChannels || DirectCost(p) < WinogradCost(p, 4)) return 0;
-  // The transforms of F(6x6) are dearer, and its 64 positions of weights have to share the L2 cache
-  // with the tiles.
-  constexpr std::int64_t kMaxWeightBytes = 1 << 20;
+  // The transforms of F(6x6) are dearer, and its weights should not fill the outer cache.
+  constexpr std::int64_t kMaxWeightBytes = 8 << 20;
   const std::int64_t weight_bytes = p.in_channels * p.out_channels * 64 * sizeof(float);
   const bool six =
       weight_bytes <= kMaxWeightBytes && WinogradCost(p, 6) < 0.92 * WinogradCost(p, 4);
   return six ? 6 : 4;
 }
+
+// Transforming the weights takes as long as a few tiles. From so many tiles on each thread does it
+// anew in each run, into memory that stays in its cache, and the plain weights alone are kept:
+// transformed ones are 4 to 7 times as large.
+constexpr std::int64_t kTilesToTransformInRun = 100;
 
 bool IsPlain3x3(const ConvParams& p) {
   const auto zero_or_one = [](std::int64_t pad) { return pad == 0 || pad == 1; };
@@ -175,25 +175,97 @@ bool IsPlain3x3(const ConvParams& p) {
          zero_or_one(p.pad_left) && zero_or_one(p.pad_bottom) && zero_or_one(p.pad_right);
 }
 
+// What convolutions that share V have in common.
+constexpr int kSharedTile = 6;
+
+ConvParams SameSizeConv(const Shape& x) {
+  return {.batch = x[0],
+          .in_channels = x[1],
+          .in_height = x[2],
+          .in_width = x[3],
+          .out_channels = 1,
+          .out_height = x[2],
+          .out_width = x[3],
+          .kernel_h = 3,
+          .kernel_w = 3,
+          .stride_h = 1,
+          .stride_w = 1,
+          .dilation_h = 1,
+          .dilation_w = 1,
+          .pad_top = 1,
+          .pad_left = 1,
+          .pad_bottom = 1,
+          .pad_right = 1,
+          .groups = 1,
+          .epilogue = {}};
+}
+
+// Where V of tile `first` and those after it lies in a tensor of TransformedShape.
+TransformedTiles TransformedView(const TensorView& v, std::int64_t first) {
+  const BlockedLayout layout(v.shape);
+  return {v.data<float>() + first * layout.lanes, layout.row_stride, layout.plane_stride};
+}
+
+// As many blocks as keep the threads equally busy, as equal as can be. The cuts do not show in the
+// result, since tiles do not mix.
+template <typename Body>
+void ForEachBlock(const WinogradPlan& plan, Parallel& parallel, const Body& body) {
+  const std::int64_t tiles = plan.NumTiles(), threads = parallel.num_threads();
+  const std::int64_t blocks =
+      std::min(tiles, DivideUp(DivideUp(tiles, plan.block_tiles), threads) * threads);
+  parallel.For(blocks, [&](std::int64_t i, int thread) {
+    const std::int64_t first = tiles * i / blocks, end = tiles * (i + 1) / blocks;
+    body(first, end - first, thread);
+  });
+}
+
+class WinogradInput final : public Kernel {
+ public:
+  explicit WinogradInput(const Shape& x) : plan_(MakePlan(SameSizeConv(x), kSharedTile)) {}
+
+  std::string_view name() const override { return "winograd_input"; }
+
+  void Run(const RunContext& context) const override {
+    const auto transform = HWY_DYNAMIC_DISPATCH(TransformWinogradInput);
+    ForEachBlock(plan_, context.parallel, [&](std::int64_t first, std::int64_t tiles, int) {
+      transform(plan_, context.inputs[0].data<float>(), first, tiles,
+                TransformedView(context.outputs[0], first));
+    });
+  }
+
+ private:
+  WinogradPlan plan_;
+};
+
 class WinogradConv final : public Kernel {
  public:
-  WinogradConv(const ConvParams& params, int m, const ConvConstants& constants, PackCache& packs)
+  WinogradConv(const ConvParams& params, int m, bool input_is_transformed,
+               const ConvConstants& constants, PackCache& packs)
       : params_(params),
         plan_(MakePlan(params, m)),
+        input_is_transformed_(input_is_transformed),
         operands_(PackEpilogue(params.epilogue, constants.bias.get(), constants.slope.get(),
-                               params.out_channels, plan_.out.blocks * plan_.out.lanes)) {
-    weights_ =
-        packs.Get<AlignedBuffer>(constants.weights, StrCat(name(), " ", plan_.out.lanes), [&] {
-          return plan_.m == 6 ? PackWeights<6>(*constants.weights, plan_)
-                              : PackWeights<4>(*constants.weights, plan_);
-        });
+                               params.out_channels, plan_.out.blocks * plan_.out.lanes)),
+        transforms_in_run_(plan_.NumTiles() >= kTilesToTransformInRun) {
+    const auto pack = [&] { return PackWeights(*constants.weights, plan_); };
+    const auto pack_transformed = [&] {
+      AlignedBuffer u(WeightBytes());
+      Transform(pack().As<float>(), u.As<float>());
+      return u;
+    };
+    const int lanes = plan_.out.lanes;
+    weights_ = transforms_in_run_
+                   ? packs.Get<AlignedBuffer>(constants.weights, StrCat("winograd ", lanes), pack)
+                   : packs.Get<AlignedBuffer>(constants.weights, StrCat(name(), " ", lanes),
+                                              pack_transformed);
   }
 
   std::string_view name() const override {
     return plan_.m == 6 ? "conv3x3_winograd_f6" : "conv3x3_winograd_f4";
   }
+  // [transformed weights, and whether they are][block]
   std::size_t ScratchBytesPerThread() const override {
-    return static_cast<std::size_t>(plan_.ScratchFloats()) * sizeof(float);
+    return OwnWeightBytes() + static_cast<std::size_t>(plan_.BlockBytes());
   }
   // A tile of the addend is read just before the same pixels of the output are written.
   bool CanOverwriteInput(std::size_t i) const override {
@@ -207,39 +279,81 @@ class WinogradConv final : public Kernel {
         .bias = operands_.Bias(),
         .slope = operands_.Slope(),
         .epilogue = params_.epilogue,
-        .input = context.inputs[0].data<float>(),
+        .input = input_is_transformed_ ? nullptr : context.inputs[0].data<float>(),
+        .transformed =
+            input_is_transformed_ ? TransformedView(context.inputs[0], 0) : TransformedTiles{},
         .addend = params_.epilogue.combine == Combine::kNone
                       ? nullptr
                       : context.inputs[kConvAddend].data<float>(),
         .output = context.outputs[0].data<float>(),
     };
-    // As many blocks as keep the threads equally busy, as equal as can be. The cuts do not show in
-    // the result, since tiles do not mix.
-    const std::int64_t tiles = plan_.NumTiles();
-    const std::int64_t threads = context.parallel.num_threads();
-    const std::int64_t blocks =
-        std::min(tiles, DivideUp(DivideUp(tiles, plan_.block_tiles), threads) * threads);
+    if (transforms_in_run_) {
+      for (int i = 0; i < context.parallel.num_threads(); ++i) *HasOwnWeights(context, i) = false;
+    }
     const auto run_block = HWY_DYNAMIC_DISPATCH(RunWinogradBlock);
-    context.parallel.For(blocks, [&](std::int64_t i, int thread) {
-      const std::int64_t first = tiles * i / blocks, end = tiles * (i + 1) / blocks;
-      run_block(plan_, data, first, end - first, context.Scratch<float>(thread));
+    ForEachBlock(plan_, context.parallel, [&](std::int64_t first, std::int64_t tiles, int thread) {
+      WinogradData own = data;
+      if (transforms_in_run_) own.weights = OwnWeights(context, thread);
+      run_block(plan_, own, first, tiles,
+                context.Scratch<float>(thread) + OwnWeightBytes() / sizeof(float));
     });
   }
 
  private:
+  std::size_t WeightBytes() const {
+    return static_cast<std::size_t>(plan_.WeightFloats()) * sizeof(float);
+  }
+  std::size_t OwnWeightBytes() const { return transforms_in_run_ ? WeightBytes() + kAlignment : 0; }
+  void Transform(const float* weights, float* u) const {
+    HWY_DYNAMIC_DISPATCH(TransformWinogradWeights)(plan_, weights, u);
+  }
+
+  bool* HasOwnWeights(const RunContext& context, int thread) const {
+    return reinterpret_cast<bool*>(context.Scratch<std::byte>(thread) + WeightBytes());
+  }
+  // The thread's transformed weights. They are not shared: a core reads what another one has just
+  // written more slowly than it would compute it.
+  const float* OwnWeights(const RunContext& context, int thread) const {
+    float* const u = context.Scratch<float>(thread);
+    if (bool* const done = HasOwnWeights(context, thread); !*done) {
+      Transform(weights_->As<float>(), u);
+      *done = true;
+    }
+    return u;
+  }
+
   ConvParams params_;
   WinogradPlan plan_;
+  bool input_is_transformed_;
   EpilogueOperands operands_;
-  std::shared_ptr<const AlignedBuffer> weights_;
+  bool transforms_in_run_;
+  std::shared_ptr<const AlignedBuffer> weights_;  // transformed, unless transforms_in_run_
 };
 
 }  // namespace
 
+int ChooseWinogradTile(const ConvParams& p) { return IsPlain3x3(p) ? ChooseTile(p) : 0; }
+
 std::unique_ptr<Kernel> MakeWinogradConv(const ConvParams& p, const ConvConstants& constants,
                                          PackCache& packs) {
-  const int m = IsPlain3x3(p) && constants.weights != nullptr ? ChooseTile(p) : 0;
-  if (m == 0) return nullptr;
-  return std::make_unique<WinogradConv>(p, m, constants, packs);
+  const int m = ChooseWinogradTile(p);
+  if (m == 0 || constants.weights == nullptr) return nullptr;
+  return std::make_unique<WinogradConv>(p, m, false, constants, packs);
+}
+
+Shape WinogradInputShape(const Shape& x) {
+  const WinogradPlan plan = MakePlan(SameSizeConv(x), kSharedTile);
+  // Positions lie an odd number of cache lines apart (see PositionStride).
+  return {1, x[1], plan.NumPositions(), plan.NumTiles() | 1};
+}
+
+std::unique_ptr<Kernel> MakeWinogradInput(const Shape& x) {
+  return std::make_unique<WinogradInput>(x);
+}
+
+std::unique_ptr<Kernel> MakeWinogradProduct(const ConvParams& params,
+                                            const ConvConstants& constants, PackCache& packs) {
+  return std::make_unique<WinogradConv>(params, kSharedTile, true, constants, packs);
 }
 
 }  // namespace tessera

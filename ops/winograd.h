@@ -49,11 +49,30 @@ struct WinogradPlan {
   // A block of tiles goes through all three steps at once, so that V and M stay in the L2 cache.
   std::int64_t block_tiles;
   // V is [position][input vector][tile][lane], M [position][output vector][tile][lane].
-  std::int64_t v_stride, m_stride;  // floats from one position to the next
+  // U is [position][group][input channel][vector of group][lane].
+  std::int64_t v_stride, m_stride, u_stride;  // floats from one position to the next
+
+  // Rows of pixels that are fetched into the cache during the products of a block; 0 if the layer
+  // is so small that it lies there already.
+  std::int64_t max_runs;
 
   std::int64_t NumPositions() const { return (m + 2) * (m + 2); }
   std::int64_t NumTiles() const { return in.images * tiles_down * tiles_across; }
-  std::int64_t ScratchFloats() const { return NumPositions() * (v_stride + m_stride); }
+  std::int64_t WeightFloats() const { return NumPositions() * u_stride; }
+  // Two for each whole block of input channels.
+  std::int64_t RunsPerProduct() const { return in.channels / in.lanes * 2; }
+  // Of V, M and the addresses of the runs.
+  std::int64_t BlockBytes() const {
+    return NumPositions() * (v_stride + m_stride) * static_cast<std::int64_t>(sizeof(float)) +
+           max_runs * static_cast<std::int64_t>(sizeof(const float*));
+  }
+};
+
+// V of a block of tiles, where channel c of a tile at a position is at
+//   position * position_stride + c / lanes * vector_stride + tile * lanes + c % lanes.
+struct TransformedTiles {
+  float* data;
+  std::ptrdiff_t position_stride, vector_stride;
 };
 
 // One layer's data.
@@ -62,8 +81,9 @@ struct WinogradData {
   const float* bias;     // of EpilogueOperands
   const float* slope;
   Epilogue epilogue;
-  const float* input;
-  const float* addend;  // null unless the epilogue has one
+  const float* input;            // null if V is given
+  TransformedTiles transformed;  // V of all tiles, or null
+  const float* addend;           // null unless the epilogue has one
   float* output;
 };
 

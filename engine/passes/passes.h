@@ -17,5 +17,6 @@ int FuseGate(Graph& graph);
 int FuseMulAdd(Graph& graph);
 int FuseResidual(Graph& graph);
 int FuseUpsampledShortcut(Graph& graph);
+int ShareWinogradInput(Graph& graph);
 
 }  // namespace tessera

@@ -156,9 +156,12 @@ std::vector<float> RunWinograd(const Layer& layer, Parallel& parallel, bool in_p
   const TensorView inputs[] = {input.view(), {}, {}, {}, addend.view()};
   const TensorView outputs[] = {output.view()};
   const std::size_t stride = RoundUp(kernel->ScratchBytesPerThread(), kAlignment);
-  const AlignedBuffer scratch(stride * static_cast<std::size_t>(parallel.num_threads()));
+  const std::size_t used = stride * static_cast<std::size_t>(parallel.num_threads());
+  const AlignedBuffer scratch(used + kAlignment);
   std::fill_n(scratch.data(), scratch.size(), std::byte{0xFF});  // NaN
   kernel->Run({inputs, outputs, parallel, scratch.data(), stride});
+  EXPECT_TRUE(std::all_of(scratch.data() + used, scratch.data() + scratch.size(),
+                          [](std::byte b) { return b == std::byte{0xFF}; }));
   EXPECT_TRUE(input.GuardsAreIntact());
   EXPECT_TRUE(addend.GuardsAreIntact());
   EXPECT_TRUE(output.GuardsAreIntact());
@@ -235,6 +238,12 @@ TEST_P(WinogradConvTest, AgreesWithTheReferenceForEverySmallMap) {
   }
 }
 
+// Layers that exceed the cache fetch pixels ahead; every other test here is smaller.
+TEST_P(WinogradConvTest, AgreesWithTheReferenceOnALargeMap) {
+  const Layer layer = MakeLayer(17, 16, 256, 260, {}, {}, random_);
+  EXPECT_LE(LargestDifference(RunWinograd(layer, serial_), RunReference(layer)), kTolerance);
+}
+
 TEST_P(WinogradConvTest, AppliesEveryEpilogue) {
   for (Activation activation :
        {Activation::kNone, Activation::kRelu, Activation::kLeakyRelu, Activation::kPRelu}) {
@@ -289,6 +298,37 @@ TEST_P(WinogradConvTest, BytesDependOnlyOnThePlaceInTheTileGrid) {
             << y << " " << x;
       }
     }
+  }
+}
+
+// In two steps, with the input transformed on its own: the same bytes.
+TEST_P(WinogradConvTest, TransformsTheInputOnItsOwn) {
+  TestThreads three(3);
+  for (int round = 0; round < 6; ++round) {
+    const Layer layer =
+        MakeLayer(Uniform(8, 70, random_), Uniform(9, 40, random_), 6 * Uniform(9, 11, random_),
+                  6 * Uniform(9, 11, random_), {},
+                  {.activation = Activation::kPRelu, .combine = Combine::kAdd}, random_);
+    SCOPED_TRACE(testing::Message() << layer.InputShape() << " -> " << layer.OutputShape());
+    ASSERT_TRUE(CanShareWinogradInput(layer.params));
+    const GuardedTensor input(layer.InputShape(), layer.input);
+    const GuardedTensor transformed(WinogradInputShape(layer.InputShape()));
+    const GuardedTensor addend(layer.OutputShape(), layer.addend);
+    const GuardedTensor output(layer.OutputShape());
+    PackCache packs;
+    const auto run = [&](const Kernel& kernel, const std::vector<TensorView>& inputs,
+                         const TensorView& out) {
+      const std::size_t stride = RoundUp(kernel.ScratchBytesPerThread(), kAlignment);
+      const AlignedBuffer scratch(stride * 3 + 1);
+      std::fill_n(scratch.data(), scratch.size(), std::byte{0xFF});
+      kernel.Run({inputs, std::span(&out, 1), three, scratch.data(), stride});
+    };
+    run(*MakeWinogradInput(layer.InputShape()), {input.view()}, transformed.view());
+    run(*MakeWinogradProduct(layer.params, layer.constants, packs),
+        {transformed.view(), {}, {}, {}, addend.view()}, output.view());
+    EXPECT_TRUE(transformed.GuardsAreIntact());
+    EXPECT_TRUE(output.GuardsAreIntact());
+    EXPECT_EQ(output.Values(), RunWinograd(layer, serial_));
   }
 }
 
