@@ -23,6 +23,9 @@ const Pass kPasses[] = {
     {"fold-scale-shift",
      "Mul, Div, Add and Sub by constants go into the weights of the Conv before or after them",
      PassStage::kCanonical, FoldScaleShift},
+    {"fold-pointwise",
+     "a Conv that only a 1x1 Conv reads, perhaps in a Concat, makes its share of that one's result",
+     PassStage::kCanonical, FoldPointwise},
     {"fuse-activation",
      "Conv + Relu, LeakyRelu, PRelu, Clip, Sigmoid, HardSigmoid, HardSwish or x*sigmoid(x); "
      "Gemm and Mul + those of them that have no operands",

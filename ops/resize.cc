@@ -229,7 +229,10 @@ class SeparableResize final : public Kernel {
     pad_right_ = last - (in_width_ - 1);
     for (std::int64_t first : columns.first) {
       column_first_.push_back(static_cast<std::int32_t>(first + pad_left_));
+      const auto distance = 2 * static_cast<std::int32_t>(column_first_.size() - 1);
+      halves_ = halves_ && column_first_.back() == column_first_[0] + distance;
     }
+    halves_ = halves_ && !column_first_.empty();
     for (std::int64_t y = 0; y < rows_.out; ++y) {
       for (int k = 0; k < rows_.count; ++k) {
         row_weights_.push_back(rows_.weights[static_cast<std::size_t>(k * rows_.out + y)]);
@@ -239,7 +242,9 @@ class SeparableResize final : public Kernel {
 
   std::string_view name() const override { return "resize_separable"; }
   std::size_t ScratchBytesPerThread() const override {
-    const auto row = static_cast<std::size_t>(pad_left_ + in_width_ + pad_right_) * sizeof(float);
+    // BlendHalvedColumns may read one element more.
+    const auto row =
+        static_cast<std::size_t>(pad_left_ + in_width_ + pad_right_ + 1) * sizeof(float);
     return PointerBytes() + RoundUp(row, kAlignment);
   }
   void Run(const RunContext& context) const override {
@@ -286,7 +291,13 @@ class SeparableResize final : public Kernel {
     BlendRows(sources, weights, rows_.count, row, in_width_);
     std::fill_n(padded, pad_left_, row[0]);
     std::fill_n(row + in_width_, pad_right_, row[in_width_ - 1]);
-    BlendColumns(padded, column_first_.data(), column_weights_.data(), column_count_, out, width_);
+    if (halves_) {
+      const float* from = padded + column_first_[0];
+      BlendHalvedColumns(from, column_weights_.data(), column_count_, out, width_);
+    } else {
+      BlendColumns(padded, column_first_.data(), column_weights_.data(), column_count_, out,
+                   width_);
+    }
     for (std::size_t x = 0; x < column_outside_.size(); ++x) {
       if (column_outside_[x]) out[x] = extrapolation_;
     }
@@ -299,6 +310,7 @@ class SeparableResize final : public Kernel {
   bool keeps_columns_;
   std::int64_t pad_left_ = 0, pad_right_ = 0;  // columns that taps reach over the edges
   std::vector<std::int32_t> column_first_;     // into the padded row
+  bool halves_ = true;                         // whether they are two apart
   std::vector<float> column_weights_;          // [tap][column]
   std::vector<float> row_weights_;             // [row][tap]
   std::vector<char> column_outside_;

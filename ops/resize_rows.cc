@@ -60,6 +60,32 @@ void BlendColumnsOfTarget(const float* in, const std::int32_t* first, const floa
   for (; i < size; ++i) BlendColumnsAt(d1, in, first, weights, count, out, size, i);
 }
 
+template <class D>
+HWY_INLINE void BlendHalvedColumnsAt(D d, const float* in, const float* weights, int count,
+                                     float* out, std::size_t n, std::size_t i) {
+  auto sum = hn::Zero(d);
+  for (int k = 0; k < count; k += 2) {
+    hn::Vec<D> even, odd;
+    hn::LoadInterleaved2(d, in + 2 * i + static_cast<std::size_t>(k), even, odd);
+    const float* w = weights + static_cast<std::size_t>(k) * n + i;
+    sum = hn::MulAdd(hn::LoadU(d, w), even, sum);
+    if (k + 1 < count) sum = hn::MulAdd(hn::LoadU(d, w + n), odd, sum);
+  }
+  hn::StoreU(sum, d, out + i);
+}
+
+void BlendHalvedColumnsOfTarget(const float* in, const float* weights, int count, float* out,
+                                std::int64_t n) {
+  const hn::ScalableTag<float> d;
+  const hn::CappedTag<float, 1> d1;
+  const std::size_t lanes = hn::Lanes(d), size = static_cast<std::size_t>(n);
+  std::size_t i = 0;
+  for (; i + lanes <= size; i += lanes) {
+    BlendHalvedColumnsAt(d, in, weights, count, out, size, i);
+  }
+  for (; i < size; ++i) BlendHalvedColumnsAt(d1, in, weights, count, out, size, i);
+}
+
 }  // namespace tessera::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -68,6 +94,7 @@ namespace tessera {
 
 HWY_EXPORT(BlendRowsOfTarget);
 HWY_EXPORT(BlendColumnsOfTarget);
+HWY_EXPORT(BlendHalvedColumnsOfTarget);
 
 void BlendRows(const float* const* rows, const float* weights, int count, float* out,
                std::int64_t n) {
@@ -77,6 +104,11 @@ void BlendRows(const float* const* rows, const float* weights, int count, float*
 void BlendColumns(const float* in, const std::int32_t* first, const float* weights, int count,
                   float* out, std::int64_t n) {
   HWY_DYNAMIC_DISPATCH(BlendColumnsOfTarget)(in, first, weights, count, out, n);
+}
+
+void BlendHalvedColumns(const float* in, const float* weights, int count, float* out,
+                        std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(BlendHalvedColumnsOfTarget)(in, weights, count, out, n);
 }
 
 }  // namespace tessera

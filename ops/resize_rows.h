@@ -13,4 +13,8 @@ void BlendRows(const float* const* rows, const float* weights, int count, float*
 void BlendColumns(const float* in, const std::int32_t* first, const float* weights, int count,
                   float* out, std::int64_t n);
 
+// The same for first[i] = 2 * i. Reads up to one element more than that.
+void BlendHalvedColumns(const float* in, const float* weights, int count, float* out,
+                        std::int64_t n);
+
 }  // namespace tessera

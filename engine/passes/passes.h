@@ -10,6 +10,7 @@ int WidenFloat16(Graph& graph);
 int RemoveIdentity(Graph& graph);
 int FoldBatchNorm(Graph& graph);
 int FoldPad(Graph& graph);
+int FoldPointwise(Graph& graph);
 int FoldScaleShift(Graph& graph);
 int FuseActivation(Graph& graph);
 int FuseCompare(Graph& graph);

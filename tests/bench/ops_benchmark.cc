@@ -144,6 +144,8 @@ std::vector<Case> MakeCases() {
   add("NearestX4Rows", Node("Resize"), {Shape{1, 3, 256, 256}}, Scales(4), false);
   add("LinearX4Rows", Node("Resize", Attrs({{"mode", std::string("linear")}})),
       {Shape{1, 3, 256, 256}}, Scales(4), false);
+  add("LinearHalfRows", Node("Resize", Attrs({{"mode", std::string("linear")}})),
+      {Shape{1, 3, 1024, 1024}}, Scales(0.5f), false);
   add("CubicHalfRows", Node("Resize", Attrs({{"mode", std::string("cubic")}})),
       {Shape{1, 3, 1024, 1024}}, Scales(0.5f), false);
   add("AddRows", Node("Add"), {Shape{1, 3, 1024, 1024}, Shape{1, 3, 1024, 1024}}, {}, false);

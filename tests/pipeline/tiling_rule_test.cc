@@ -142,9 +142,13 @@ void CheckRule(const std::shared_ptr<Session>& session, MakePicture make_picture
       EXPECT_LE(difference.share, 0.001);
       const std::vector<float> floats = Floats(*model, in, tile);
       float largest = 0;
+      double squares = 0;
       for (std::size_t i = 0; i < floats.size(); ++i) {
-        largest = std::max(largest, std::abs(floats[i] - untiled_floats[i]));
+        const float d = std::abs(floats[i] - untiled_floats[i]);
+        largest = std::max(largest, d);
+        squares += static_cast<double>(d) * static_cast<double>(d);
       }
+      EXPECT_LT(std::sqrt(squares / static_cast<double>(floats.size())), 1e-6 * range);
       EXPECT_LT(largest, 1e-5f * range);
       for (const TileOptions& other : {TileOptions{.tile = tile, .threads = 2, .workers = 1},
                                        TileOptions{.tile = tile, .threads = 2, .workers = 2}}) {
