@@ -7,15 +7,18 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <iomanip>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "apps/interrupt.h"
 #include "engine/cpu_budget.h"
 #include "engine/session.h"
 #include "models/builtin_models.h"
+#include "models/model_search.h"
 #include "ops/error.h"
 #include "pipeline/display_name.h"
 #include "pipeline/session_model.h"
@@ -26,10 +29,14 @@ namespace {
 
 using namespace tessera;
 
+// The largest of the built-in models.
+constexpr double kDefaultScale = 4;
+
 enum ExitCode : int { kDone = 0, kInputFailed = 1, kWrongUsage = 2 };
 
 struct Arguments {
   std::string input, output, model;
+  std::vector<std::filesystem::path> model_path;
   std::string scale;
   std::optional<int> quality;
   int memory_mb = 1024;
@@ -72,30 +79,56 @@ CLI::Validator NotEmpty() {
       [](const std::string& text) { return std::string(text.empty() ? "is empty" : ""); }, "");
 }
 
-void PrintModels() {
-  for (const BuiltinModel& model : BuiltinModels()) {
-    std::cout << model.name << (model.name == DefaultModel().name ? " (default)" : "") << ": x"
-              << model.scale << ", " << model.description << " (" << model.licence << ")\n";
+std::unique_ptr<TileModel> LoadModel(const NamedModel& model) {
+  if (model.builtin == nullptr) {
+    return MakeSessionModel(Session::Load(model.file), DisplayName(model.file));
   }
+  return MakeSessionModel(Session::LoadFromMemory(model.builtin->onnx, model.name), model.name);
 }
 
-std::unique_ptr<TileModel> LoadModel(const std::string& model) {
-  const BuiltinModel* builtin = model.empty() ? &DefaultModel() : FindBuiltinModel(model);
-  if (builtin != nullptr) {
-    const std::string name(builtin->name);
-    return MakeSessionModel(Session::LoadFromMemory(builtin->onnx, name), name);
+// By name or by file; by scale if neither is given.
+std::unique_ptr<TileModel> LoadModel(const Arguments& arguments, std::optional<double> scale) {
+  const std::string name = arguments.model.empty()
+                               ? std::string(DefaultModel(scale.value_or(kDefaultScale)).name)
+                               : arguments.model;
+  if (const auto found = FindNamedModel(name, ModelFolders(arguments.model_path))) {
+    return LoadModel(*found);
   }
   std::error_code error;
-  Require(std::filesystem::exists(model, error), DisplayName(model),
-          ": no such file, nor a built-in model (see --list-models)");
-  return MakeSessionModel(Session::Load(model), DisplayName(model));
+  Require(std::filesystem::exists(name, error), DisplayName(name),
+          ": no such file, nor a model of that name (see --list-models)");
+  return LoadModel({.name = name, .file = name});
+}
+
+// A file that is no upscaling model is named on stderr and left out.
+void PrintModels(const Arguments& arguments) {
+  std::cout << std::left << std::setw(24) << "name" << std::setw(7) << "scale" << std::setw(12)
+            << "parameters" << std::setw(14) << "licence"
+            << "found\n";
+  for (const NamedModel& model : NamedModels(ModelFolders(arguments.model_path))) {
+    try {
+      const ModelFacts facts =
+          model.builtin != nullptr
+              ? ModelFacts{model.builtin->parameters, std::string(model.builtin->licence)}
+              : ReadModelFacts(model.file);
+      const ReceptiveField::Axis& scale = LoadModel(model)->traits().field.width;
+      const std::string factor =
+          StrCat("x", scale.scale_num, scale.scale_den == 1 ? "" : StrCat("/", scale.scale_den));
+      std::cout << std::setw(24) << DisplayName(model.name) << std::setw(7) << factor
+                << std::setw(12) << facts.parameters << std::setw(14)
+                << (facts.licence.empty() ? "unknown" : OneLine(facts.licence))
+                << (model.builtin != nullptr ? "built in" : DisplayName(model.file)) << "\n";
+    } catch (const Error& error) {
+      Say(error.what());
+    }
+  }
 }
 
 // Reads the arguments into what is to be done. Throws Error for what makes no sense.
 FileJob MakeJob(const Arguments& arguments) {
   Require(!arguments.input.empty() && !arguments.output.empty(),
           "an input and an output are needed (see --help)");
-  FileJob job{.input = arguments.input, .output = arguments.output};
+  FileJob job{.output = arguments.output};
   std::error_code error;
   Require(!std::filesystem::is_directory(job.output, error), DisplayName(job.output),
           ": is a folder; the output has to be a file");
@@ -116,29 +149,33 @@ void ShowProgress(std::size_t done, std::size_t total) {
 }
 
 int Run(const Arguments& arguments) {
-  if (arguments.list_models) {
-    PrintModels();
-    return FinishPrinting();
-  }
   FileJob job;
+  PictureInput input(arguments.input);
   std::unique_ptr<Upscaler> upscaler;
   try {
+    if (arguments.list_models) {
+      PrintModels(arguments);
+      return FinishPrinting();
+    }
     job = MakeJob(arguments);
+    // While the model is loaded, if there is a CPU for each.
+    std::optional<ReadAhead> reading;
+    if (arguments.tiles.threads > 1) reading.emplace(input);
     TileOptions tiles = arguments.tiles;
     tiles.memory_bytes = static_cast<std::size_t>(arguments.memory_mb) << 20;
-    upscaler = std::make_unique<Upscaler>(LoadModel(arguments.model), tiles);
+    upscaler = std::make_unique<Upscaler>(LoadModel(arguments, job.scale), tiles);
   } catch (const Error& error) {
     return Fail(kWrongUsage, error.what());
   }
   try {
     const FileResult result =
-        UpscaleFile(*upscaler, job, isatty(STDERR_FILENO) ? ShowProgress : TileProgress());
+        UpscaleFile(*upscaler, input, job, isatty(STDERR_FILENO) ? ShowProgress : TileProgress());
     for (const std::string& note : result.notes)
-      Say(StrCat(DisplayName(job.input), ": note: ", note));
+      Say(StrCat(DisplayName(arguments.input), ": note: ", note));
   } catch (const Error& error) {
     return Fail(kInputFailed, error.what());
   } catch (const std::bad_alloc&) {
-    return Fail(kInputFailed, StrCat(DisplayName(job.input), ": not enough memory"));
+    return Fail(kInputFailed, StrCat(DisplayName(arguments.input), ": not enough memory"));
   }
   return kDone;
 }
@@ -155,11 +192,16 @@ int main(int argc, char** argv) {
   app.add_option("IN,-i,--input", arguments.input, "Picture to read, whatever its name");
   app.add_option("OUT,-o,--output", arguments.output,
                  StrCat("Picture to write, by its extension: ", KnownExtensions()));
-  app.add_option("-m,--model", arguments.model, "ONNX file, or the name of a built-in model")
+  app.add_option("-m,--model", arguments.model, "ONNX file, or a model's name")
       ->check(NotEmpty())
       ->type_name("FILE|NAME");
-  app.add_option("-s,--scale", arguments.scale,
-                 "Size of the output relative to the input (default: the model's)")
+  app.add_option("--model-path", arguments.model_path,
+                 "Folder where NAME.onnx is looked for first (may be repeated)")
+      ->check(NotEmpty())
+      ->type_name("DIR");
+  app.add_option(
+         "-s,--scale", arguments.scale,
+         "Size of the output relative to the input (default: the model's, 4 if none is named)")
       ->check(NotEmpty())
       ->type_name("S");
   app.add_option("--quality", arguments.quality, "Of JPEG (default 95) or WebP (default: lossless)")
@@ -182,7 +224,7 @@ int main(int argc, char** argv) {
   app.add_option("--memory", arguments.memory_mb, "For tiles, in MB (default 1024)")
       ->check(Between(1, 1 << 30))
       ->type_name("MB");
-  app.add_flag("--list-models", arguments.list_models, "Show the built-in models");
+  app.add_flag("--list-models", arguments.list_models, "Show the models that have names");
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version

@@ -1,10 +1,6 @@
 #include "engine/cpu_budget.h"
 
 #include <sched.h>
-#include <tbb/blocked_range.h>
-#include <tbb/global_control.h>
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +11,6 @@
 #include <thread>
 
 #include "ops/error.h"
-#include "simd/flush_denormals.h"
 
 namespace tessera {
 namespace {
@@ -78,43 +73,6 @@ int AvailableCpus() {
     return std::max(1, std::min(cpus, CgroupCpus()));
   }();
   return available;
-}
-
-struct ThreadTeam::Impl {
-  explicit Impl(int threads)
-      : threads(std::max(1, threads)),
-        // oneTBB makes as many threads as there are CPUs unless it is told otherwise.
-        limit(tbb::global_control::max_allowed_parallelism,
-              std::max<std::size_t>(
-                  static_cast<std::size_t>(this->threads),
-                  tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism))),
-        arena(this->threads) {}
-
-  int threads;
-  tbb::global_control limit;
-  tbb::task_arena arena;
-};
-
-ThreadTeam::ThreadTeam(int threads) : impl_(std::make_unique<Impl>(threads)) {}
-ThreadTeam::~ThreadTeam() = default;
-
-int ThreadTeam::num_threads() const { return impl_->threads; }
-
-void ThreadTeam::For(std::int64_t count, FunctionRef<void(std::int64_t, int)> body) {
-  if (count <= 1 || impl_->threads == 1) {
-    for (std::int64_t i = 0; i < count; ++i) body(i, 0);
-    return;
-  }
-  impl_->arena.execute([&] {
-    tbb::parallel_for(
-        tbb::blocked_range<std::int64_t>(0, count, 1),
-        [&](const tbb::blocked_range<std::int64_t>& range) {
-          const FlushDenormals flush;
-          const int thread = tbb::this_task_arena::current_thread_index();
-          for (std::int64_t i = range.begin(); i != range.end(); ++i) body(i, thread);
-        },
-        tbb::simple_partitioner());
-  });
 }
 
 }  // namespace tessera

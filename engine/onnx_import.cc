@@ -1,7 +1,7 @@
 #include "engine/onnx_import.h"
 
 #include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/io/zero_copy_stream_impl.h>
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
@@ -20,22 +20,23 @@ constexpr std::int64_t kMinIr = 3, kMaxIr = 10, kMinOpset = 7, kMaxOpset = 21;
 // Weights in row-major order are little-endian in the file, as in memory.
 static_assert(std::endian::native == std::endian::little);
 
-std::vector<std::byte> ReadFile(const std::filesystem::path& path) {
+std::ifstream OpenFile(const std::filesystem::path& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   Require(std::filesystem::exists(status), path.string(), ": no such file");
   Require(!std::filesystem::is_directory(status), path.string(), ": is a folder, not a model");
   // Opening a pipe that nobody writes to would wait for ever.
   Require(std::filesystem::is_regular_file(status), path.string(), ": is not a file");
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
+  std::ifstream in(path, std::ios::binary);
   Require(in.good(), path.string(), ": cannot be opened: ", std::strerror(errno));
-  const std::streamoff size = in.tellg();
-  Require(size >= 0, path.string(), ": cannot be read");
-  std::vector<std::byte> bytes(static_cast<std::size_t>(size));
-  in.seekg(0);
-  in.read(reinterpret_cast<char*>(bytes.data()), size);
-  Require(in.gcount() == size, path.string(), ": cannot be read");
-  return bytes;
+  return in;
+}
+
+// Throws Error for what protobuf cannot parse.
+void CheckSize(std::uintmax_t bytes, const std::string& file) {
+  Require(bytes <= std::numeric_limits<int>::max(), file,
+          ": models over 2 GB have to keep their weights in external data");
+  Require(bytes > 0, file, ": the file is empty");
 }
 
 DType ToDType(int type, const std::string& what) {
@@ -61,21 +62,19 @@ class Importer {
   Importer(std::string file, std::filesystem::path folder)
       : file_(std::move(file)), folder_(std::move(folder)) {}
 
-  Graph Import(std::span<const std::byte> bytes) {
+  // Takes each tensor out of the parsed model as it goes on, so that the weights are in memory
+  // about once.
+  Graph Import(google::protobuf::io::ZeroCopyInputStream& bytes) {
     onnx::ModelProto model;
-    Require(bytes.size() <= std::numeric_limits<int>::max(), file_,
-            ": models over 2 GB have to keep their weights in external data");
-    Require(!bytes.empty(), file_, ": the file is empty");
-    google::protobuf::io::ArrayInputStream raw(bytes.data(), static_cast<int>(bytes.size()));
-    google::protobuf::io::CodedInputStream stream(&raw);
+    google::protobuf::io::CodedInputStream stream(&bytes);
     Require(model.ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage(), file_,
-            ": not an ONNX model, or cut short (protobuf cannot parse it)");
+            ": not an ONNX model, cut short, or unreadable (protobuf cannot parse it)");
     Require(model.has_graph(), file_, ": not an ONNX model (it holds no graph)");
     Require(model.ir_version() >= kMinIr && model.ir_version() <= kMaxIr, file_, ": IR version ",
             model.ir_version(), " is not supported (", kMinIr, " to ", kMaxIr, " are)");
     graph_.file = file_;
     graph_.opset = Opset(model);
-    const onnx::GraphProto& g = model.graph();
+    onnx::GraphProto& g = *model.mutable_graph();
     ReadInitializers(g);
     ReadInputs(g);
     ReadNodes(g);
@@ -204,9 +203,10 @@ class Importer {
     return tensor;
   }
 
-  void ReadInitializers(const onnx::GraphProto& g) {
+  void ReadInitializers(onnx::GraphProto& g) {
     Require(g.sparse_initializer_size() == 0, file_, ": sparse initializers are not supported");
-    for (const auto& proto : g.initializer()) {
+    for (onnx::TensorProto& parsed : *g.mutable_initializer()) {
+      const onnx::TensorProto proto = std::move(parsed);
       const std::string what = StrCat(file_, ": initializer '", proto.name(), "'");
       Require(!by_name_.contains(proto.name()), what, " is there twice");
       by_name_[proto.name()] = graph_.AddConstant(proto.name(), ReadTensor(proto, what));
@@ -287,7 +287,7 @@ class Importer {
     return out;
   }
 
-  void ReadNodes(const onnx::GraphProto& g) {
+  void ReadNodes(onnx::GraphProto& g) {
     // First which operators are unknown, all of them: a person wants to know at once.
     std::map<std::string, std::string> unsupported;  // operator -> first node that uses it
     for (int i = 0; i < g.node_size(); ++i) {
@@ -317,7 +317,7 @@ class Importer {
     }
     std::set<std::string> names;
     for (int i = 0; i < g.node_size(); ++i) {
-      const auto& proto = g.node(i);
+      const onnx::NodeProto proto = std::move(*g.mutable_node(i));
       Node node;
       node.op.name = NodeName(proto, i);
       while (!names.insert(node.op.name).second) node.op.name += StrCat("#", i);
@@ -399,14 +399,18 @@ class Importer {
 }  // namespace
 
 Graph ImportOnnx(const std::filesystem::path& path) {
-  const std::vector<std::byte> bytes = ReadFile(path);
+  std::ifstream in = OpenFile(path);
+  CheckSize(std::filesystem::file_size(path), path.string());
+  google::protobuf::io::IstreamInputStream bytes(&in, /*block_size=*/1 << 16);
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   return Importer(path.string(), folder).Import(bytes);
 }
 
 Graph ImportOnnx(std::span<const std::byte> model, const std::string& name,
                  const std::filesystem::path& folder) {
-  return Importer(name, folder).Import(model);
+  CheckSize(model.size(), name);
+  google::protobuf::io::ArrayInputStream bytes(model.data(), static_cast<int>(model.size()));
+  return Importer(name, folder).Import(bytes);
 }
 
 }  // namespace tessera

@@ -27,7 +27,8 @@ const Pass kPasses[] = {
      "a Conv that only a 1x1 Conv reads, perhaps in a Concat, makes its share of that one's result",
      PassStage::kCanonical, FoldPointwise},
     {"fuse-activation",
-     "Conv + Relu, LeakyRelu, PRelu, Clip, Sigmoid, HardSigmoid, HardSwish or x*sigmoid(x)",
+     "Conv + Relu, LeakyRelu, PRelu, Clip, Sigmoid, HardSigmoid, HardSwish or x*sigmoid(x); "
+     "Gemm and Mul + those of them that have no operands",
      PassStage::kFast, FuseActivation},
     {"fuse-compare", "a comparison of floats whose result is cast to float", PassStage::kFast,
      FuseCompare},
@@ -37,9 +38,13 @@ const Pass kPasses[] = {
     {"fuse-mul-add", "x * scale + shift in one step", PassStage::kFast, FuseMulAdd},
     {"fuse-upsampled-shortcut", "DepthToSpace + an image enlarged as much by repeating its pixels",
      PassStage::kFast, FuseUpsampledShortcut},
+    {"fuse-correlation", "MatMul of a template's pixels with those of a search area",
+     PassStage::kFast, FuseCorrelation},
     {"share-winograd-input",
      "convolutions of a dense block read channels that were transformed for Winograd once",
      PassStage::kFast, ShareWinogradInput},
+    {"view-one-pixel", "tensors of one pixel change their layout in place", PassStage::kPlan,
+     nullptr},
     {"concat-in-place", "inputs of a Concat that only appends are computed in their place in it",
      PassStage::kPlan, nullptr},
 };

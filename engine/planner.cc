@@ -111,6 +111,10 @@ class Planner {
     TensorInfo to_info = info;
     to_info.layout = layout;
     to_info.constant = nullptr;
+    if (const TensorId view = ViewAs(from, to_info); view != kNoTensor) {
+      by_layout_[{value, layout}] = view;
+      return view;
+    }
     const TensorId to = NewArenaTensor(to_info);
     DraftStep draft;
     draft.step.name = graph_.value(value).name;
@@ -121,6 +125,20 @@ class Planner {
     steps_.push_back(std::move(draft));
     by_layout_[{value, layout}] = to;
     return to;
+  }
+
+  // Both layouts of a tensor of one pixel hold the channels one after the other: `to` can lie where
+  // `from` does. kNoTensor if it cannot.
+  TensorId ViewAs(TensorId from, const TensorInfo& to) {
+    const Shape& s = to.shape;
+    Storage& storage = StorageOf(from);
+    const std::size_t bytes = StorageBytes(to.dtype, s, to.layout);
+    if (!Enabled("view-one-pixel") || s[2] != 1 || s[3] != 1 ||
+        (s[0] != 1 && bytes != Bytes(from)) || storage.kind != BufferRef::Kind::kArena) {
+      return kNoTensor;
+    }
+    storage.bytes = std::max(storage.bytes, bytes);  // the channels that pad the last block
+    return NewTensor(to, tensors_[static_cast<std::size_t>(from)].storage);
   }
 
   Layout NativeLayout(ValueId value) const {
@@ -177,7 +195,7 @@ class Planner {
       const TensorId t = Get(graph_.outputs[i], Layout::kRowMajor);
       Storage& storage = StorageOf(t);
       output_infos_.push_back(Info(t));
-      if (storage.kind == BufferRef::Kind::kArena) {
+      if (storage.kind == BufferRef::Kind::kArena && FillsStorage(t)) {
         storage.kind = BufferRef::Kind::kOutput;
         storage.index = i;
         continue;
@@ -215,10 +233,10 @@ class Planner {
   // Whether a tensor has a storage of ours to itself, so that it can be moved into another one.
   bool OwnsStorage(TensorId t) const {
     const int storage = tensors_[static_cast<std::size_t>(t)].storage;
+    const auto lies_there = [&](const PlanTensor& other) { return other.storage == storage; };
     return FillsStorage(t) &&
            storages_[static_cast<std::size_t>(storage)].kind == BufferRef::Kind::kArena &&
-           std::count_if(tensors_.begin(), tensors_.end(),
-                         [&](const PlanTensor& other) { return other.storage == storage; }) == 1;
+           std::count_if(tensors_.begin(), tensors_.end(), lies_there) == 1;
   }
 
   // Whether a Concat only puts its inputs' bytes one after the other: nothing but ones before the
@@ -320,6 +338,10 @@ class Planner {
   // Lets a step's first output lie where an input lay that nobody reads afterwards. Both have to
   // fill their storages: around a part of a Concat's output others may be written by then.
   void ShareInPlace() {
+    std::vector<std::vector<TensorId>> tensors_in(storages_.size());
+    for (std::size_t t = 0; t < tensors_.size(); ++t) {
+      tensors_in[static_cast<std::size_t>(tensors_[t].storage)].push_back(static_cast<TensorId>(t));
+    }
     for (std::size_t s = 0; s < steps_.size(); ++s) {
       DraftStep& draft = steps_[s];
       if (draft.outputs.empty() || draft.outputs[0] == kNoTensor) continue;
@@ -333,18 +355,23 @@ class Planner {
         if (std::count_if(draft.inputs.begin(), draft.inputs.end(), shares_memory) > 1) continue;
         const int from = tensors_[static_cast<std::size_t>(in)].storage;
         const int to = tensors_[static_cast<std::size_t>(out)].storage;
-        const Storage old = storages_[static_cast<std::size_t>(from)];
+        Storage& shared = storages_[static_cast<std::size_t>(from)];
         Storage& merged = storages_[static_cast<std::size_t>(to)];
-        if (from == to || old.kind != BufferRef::Kind::kArena || old.last != static_cast<int>(s) ||
-            !FillsStorage(in) || !FillsStorage(out) || old.bytes != merged.bytes ||
-            Info(in).layout != Info(out).layout || !OnlyOverwritableInputsLieIn(from, draft)) {
+        if (from == to || shared.kind != BufferRef::Kind::kArena ||
+            shared.last != static_cast<int>(s) || !FillsStorage(in) || !FillsStorage(out) ||
+            shared.bytes != merged.bytes || Info(in).layout != Info(out).layout ||
+            !OnlyOverwritableInputsLieIn(from, draft)) {
           continue;
         }
-        merged.first = old.first;
-        for (PlanTensor& t : tensors_) {
-          if (t.storage == from) t.storage = to;
+        shared.kind = merged.kind;
+        shared.index = merged.index;
+        shared.last = merged.last;
+        merged.first = -1;  // unused from now on
+        // The output's tensors move, which are few: a chain of steps in place keeps its storage.
+        for (const TensorId t : tensors_in[static_cast<std::size_t>(to)]) {
+          tensors_[static_cast<std::size_t>(t)].storage = from;
+          tensors_in[static_cast<std::size_t>(from)].push_back(t);
         }
-        storages_[static_cast<std::size_t>(from)].first = -1;  // unused from now on
         break;
       }
     }

@@ -11,30 +11,17 @@
 #include "engine/onnx_import.h"
 #include "engine/planner.h"
 #include "engine/receptive_field.h"
+#include "engine/thread_team.h"
 #include "simd/flush_denormals.h"
 
 namespace tessera {
 namespace {
 
-// Threads for runs that bring none. One run at a time has them; others go on without.
-class SharedTeam {
- public:
-  static SharedTeam& Get() {
-    static SharedTeam team;
-    return team;
-  }
-  std::unique_lock<std::mutex> TryLock() { return std::unique_lock(mutex_, std::try_to_lock); }
-  ThreadTeam& team() { return team_; }
-
- private:
-  std::mutex mutex_;
-  ThreadTeam team_{AvailableCpus()};
-};
-
 // Everything that one run writes to, and the views of all steps into it.
 struct RunState {
   AlignedBuffer arena, scratch;
-  std::vector<TensorView> views;  // of all steps, inputs then outputs
+  ThreadTeam team{AvailableCpus()};  // if the caller brings no threads
+  std::vector<TensorView> views;     // of all steps, inputs then outputs
   // Views that point to the caller's tensors, set anew for each run.
   struct External {
     std::size_t view;
@@ -146,6 +133,7 @@ void RunSteps(const std::string& file, const Plan& plan, RunState& state, Parall
                                     : state.output_bytes[e.where.index];
   }
   const FlushDenormals flush;
+  const ParallelSection section(parallel);
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
   const auto elapsed_ms = [&] {
@@ -345,14 +333,7 @@ void Session::Run(std::span<const NamedView> inputs, std::vector<Tensor>& output
       }
       state->output_bytes[i] = outputs[i].view().bytes;
     }
-    if (parallel != nullptr) {
-      RunSteps(graph.file, plan, *state, *parallel, profile);
-    } else if (const auto lock = SharedTeam::Get().TryLock(); lock.owns_lock()) {
-      RunSteps(graph.file, plan, *state, SharedTeam::Get().team(), profile);
-    } else {
-      SerialParallel serial;
-      RunSteps(graph.file, plan, *state, serial, profile);
-    }
+    RunSteps(graph.file, plan, *state, parallel != nullptr ? *parallel : state->team, profile);
   } catch (const std::bad_alloc&) {
     throw Error(StrCat(graph.file, ": not enough memory to run (", plan.arena_bytes >> 20,
                        " MB of buffers)"));

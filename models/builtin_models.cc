@@ -28,6 +28,11 @@ const BuiltinModel* FindBuiltinModel(std::string_view name) {
   return found == models.end() ? nullptr : &*found;
 }
 
-const BuiltinModel& DefaultModel() { return BuiltinModels().front(); }
+const BuiltinModel& DefaultModel(double scale) {
+  const std::span<const BuiltinModel> models = BuiltinModels();
+  const auto found = std::ranges::find_if(
+      models, [scale](const BuiltinModel& model) { return model.scale >= scale; });
+  return found == models.end() ? models.back() : *found;
+}
 
 }  // namespace tessera

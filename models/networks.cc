@@ -13,6 +13,8 @@ namespace {
 using Downsampling = F5DctNetSpec::Downsampling;
 
 constexpr NetworkDef kNetworks[] = {
+    {"default-x2", "SRVGGNetCompact x2, 12 convolutions of 48 channels: the built-in default", 13,
+     [](GraphBuilder& graph) { DefineSrvgg(graph, {.features = 48, .convs = 12, .scale = 2}); }},
     {"default-x4", "SRVGGNetCompact x4, 12 convolutions of 48 channels: the built-in default", 13,
      [](GraphBuilder& graph) { DefineSrvgg(graph, {.features = 48, .convs = 12, .scale = 4}); }},
     {"srvgg-x4v3", "SRVGGNetCompact x4 as in realesr-general-x4v3", 13,

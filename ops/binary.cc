@@ -12,6 +12,7 @@
 #include "ops/broadcast.h"
 #include "ops/elements.h"
 #include "ops/elementwise.h"
+#include "ops/epilogue.h"
 #include "ops/op.h"
 
 namespace tessera {
@@ -128,7 +129,8 @@ using RowFunction = void (*)(BinaryFn, const Row&);
 
 class BinaryKernel final : public Kernel {
  public:
-  BinaryKernel(BinaryFn fn, const PrepareContext& context) : fn_(fn) {
+  BinaryKernel(BinaryFn fn, const PrepareContext& context)
+      : fn_(fn), epilogue_(ReadEpilogue(context.node)) {
     const TensorInfo& out = context.outputs[0];
     element_bytes_ = static_cast<std::int64_t>(SizeOf(out.dtype));
     vector_ = out.dtype == DType::kFloat32 && context.inputs.back().dtype == DType::kFloat32 &&
@@ -164,6 +166,9 @@ class BinaryKernel final : public Kernel {
                           step.operands.kind(0),        step.operands.kind(1),
                           out + at[0] * element_bytes_, n};
             row_(fn_, row);
+            if (epilogue_.activation != Activation::kNone && &step == &steps_.back()) {
+              Activate(static_cast<float*>(row.out), n);
+            }
           });
     }
   }
@@ -190,7 +195,16 @@ class BinaryKernel final : public Kernel {
     });
   }
 
+  // A row that has just been written is in the cache still.
+  void Activate(float* out, std::int64_t n) const {
+    if (vector_) return ApplyUnary(*AsUnary(epilogue_), out, out, n);
+    for (std::int64_t i = 0; i < n; ++i) {
+      out[i] = static_cast<float>(ApplyEpilogue(epilogue_, out[i], 0, 0));
+    }
+  }
+
   BinaryFn fn_;
+  Epilogue epilogue_;  // of float32 results only
   bool vector_;
   RowFunction row_;
   std::int64_t element_bytes_;
@@ -242,9 +256,16 @@ void InferPRelu(const InferContext& context) {
           " cannot be broadcast to the input's ", x);
 }
 
+// The activation of an operator with an epilogue is one of those that AsUnary knows.
+void InferFusedMul(const InferContext& context) {
+  InferBroadcast(context);
+  RequireType(context.Input(0).dtype, TypeList<float>());
+  Require(AsUnary(ReadEpilogue(context.node)).has_value(), "no such activation of a product");
+}
+
 template <BinaryFn fn>
 constexpr OpDef BinaryOp(std::string_view type, void (*infer)(const InferContext&), int min = 2,
-                         int max = 2) {
+                         int max = 2, bool internal = false) {
   return {
       .type = type,
       .min_inputs = min,
@@ -253,13 +274,14 @@ constexpr OpDef BinaryOp(std::string_view type, void (*infer)(const InferContext
       .prepare = PrepareBinary<fn>,
       .layouts = BroadcastLayouts,
       .field = BroadcastField,
+      .internal = internal,
   };
 }
 
 }  // namespace
 
-extern const OpDef kAddOp, kDivOp, kFusedCompareOp, kMaxOp, kMinOp, kMulOp, kPReluOp, kPowOp,
-    kSubOp;
+extern const OpDef kAddOp, kDivOp, kFusedCompareOp, kFusedMulOp, kMaxOp, kMinOp, kMulOp, kPReluOp,
+    kPowOp, kSubOp;
 const OpDef kAddOp = BinaryOp<BinaryFn::kAdd>("Add", InferBroadcast);
 const OpDef kDivOp = BinaryOp<BinaryFn::kDiv>("Div", InferBroadcast);
 const OpDef kFusedCompareOp = {
@@ -272,6 +294,7 @@ const OpDef kFusedCompareOp = {
     .field = BroadcastField,
     .internal = true,
 };
+const OpDef kFusedMulOp = BinaryOp<BinaryFn::kMul>("FusedMul", InferFusedMul, 2, 2, true);
 const OpDef kMaxOp = BinaryOp<BinaryFn::kMax>("Max", InferBroadcast, 1, -1);
 const OpDef kMinOp = BinaryOp<BinaryFn::kMin>("Min", InferBroadcast, 1, -1);
 const OpDef kMulOp = BinaryOp<BinaryFn::kMul>("Mul", InferBroadcast);

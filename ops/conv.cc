@@ -73,18 +73,19 @@ std::shared_ptr<const Tensor> FloatConstant(const PrepareContext& context, std::
   });
 }
 
-enum class KernelKind { kDepthwise, kDirect, kPlanar };
+// kNarrow: planar, or dot products if the input is blocked.
+enum class KernelKind { kDepthwise, kDirect, kNarrow };
 
 KernelKind ChooseKind(const ConvParams& p) {
   const int lanes = FloatLanes();
   if (p.groups == 1) {
     // Not if that leaves half of a vector of output channels empty.
-    return p.out_channels * 2 <= lanes ? KernelKind::kPlanar : KernelKind::kDirect;
+    return p.out_channels * 2 <= lanes ? KernelKind::kNarrow : KernelKind::kDirect;
   }
   if (p.groups == p.in_channels && p.groups == p.out_channels) return KernelKind::kDepthwise;
   const bool whole_blocks =
       p.in_channels / p.groups % lanes == 0 && p.out_channels / p.groups % lanes == 0;
-  return whole_blocks ? KernelKind::kDirect : KernelKind::kPlanar;
+  return whole_blocks ? KernelKind::kDirect : KernelKind::kNarrow;
 }
 
 LayoutChoice ConvLayouts(const LayoutContext& context) {
@@ -107,7 +108,7 @@ LayoutChoice ConvLayouts(const LayoutContext& context) {
                       ? Layout::kRowMajor
                       : Layout::kBlocked;
       break;
-    case KernelKind::kPlanar:
+    case KernelKind::kNarrow:
       if (p.groups == 1) inputs[0] = x.layout;
       output = Layout::kRowMajor;
       break;
@@ -139,7 +140,8 @@ std::unique_ptr<Kernel> PrepareConv(const PrepareContext& context) {
     return MakeDepthwiseConv(p, constants, context.packs);
   }
   if (kind != KernelKind::kDirect && output == Layout::kRowMajor) {
-    return MakePlanarConv(p, constants, x.layout, context.packs);
+    return x.layout == Layout::kBlocked ? MakeDotConv(p, constants, context.packs)
+                                        : MakePlanarConv(p, constants, context.packs);
   }
   return MakeDirectConv(p, constants, x.layout, output, context.packs);
 }

@@ -74,10 +74,15 @@ std::unique_ptr<Kernel> MakeWinogradProduct(const ConvParams& params,
 std::unique_ptr<Kernel> MakeDirectConv(const ConvParams& params, const ConvConstants& constants,
                                        Layout input_layout, Layout output_layout, PackCache& packs);
 
-// The same on vectors of pixels, for few output channels (a group), whatever their number. Output
-// row-major; input in either layout, but row-major if there are several groups.
+// The same on vectors of pixels, for few output channels (a group), whatever their number, in any
+// number of groups. Row-major in and out.
 std::unique_ptr<Kernel> MakePlanarConv(const ConvParams& params, const ConvConstants& constants,
-                                       Layout input_layout, PackCache& packs);
+                                       PackCache& packs);
+
+// The same on vectors of input channels, for few output channels in one group. NCHWc in, row-major
+// out.
+std::unique_ptr<Kernel> MakeDotConv(const ConvParams& params, const ConvConstants& constants,
+                                    PackCache& packs);
 
 // groups == in_channels == out_channels, NCHWc in and out.
 std::unique_ptr<Kernel> MakeDepthwiseConv(const ConvParams& params, const ConvConstants& constants,

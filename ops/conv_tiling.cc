@@ -31,13 +31,14 @@ ConvTiling ChooseTiling(const ConvParams& p, InputCopy copy, std::int64_t floats
     return in_rows(rows) * PhaseCols(p, cols) * p.stride_w * floats_per_pixel;
   };
 
-  t.cols = width;
+  // An empty batch has no tasks at all.
+  const std::int64_t parts = std::max<std::int64_t>(1, parallel_parts);
+  t.cols = CeilDiv(width, CeilDiv(kWantedTasks, height * parts));
   while (t.cols > col_multiple && floats(1, t.cols) > kInputFloats / 2) t.cols = CeilDiv(t.cols, 2);
-  if (t.cols < width) t.cols = CeilDiv(t.cols, col_multiple) * col_multiple;
+  if (t.cols < width) t.cols = std::min(width, CeilDiv(t.cols, col_multiple) * col_multiple);
   t.col_tiles = CeilDiv(width, t.cols);
 
-  // An empty batch has no tasks at all.
-  const std::int64_t other_tasks = std::max<std::int64_t>(1, t.col_tiles * parallel_parts);
+  const std::int64_t other_tasks = t.col_tiles * parts;
   const std::int64_t most_rows = std::max(kMinRows, height / CeilDiv(kWantedTasks, other_tasks));
   t.rows = 1;
   while (t.rows < std::min(height, most_rows) && floats(t.rows + 1, t.cols) <= kInputFloats) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <type_traits>
 
 #include "simd/cpu_target.h"
 
@@ -17,8 +18,16 @@
 HWY_BEFORE_NAMESPACE();
 namespace tessera::HWY_NAMESPACE {
 
-// Output pixels whose sums are in registers at once: enough to hide the latency of multiply-adds.
-inline constexpr int kDepthwisePixels = 8;
+// Output pixels of a tile, whose sums are in registers at once, beside one row of weights: enough
+// to hide the latency of multiply-adds. Twice as many share the loads of wide kernels' weights
+// where there are 32 registers.
+template <int kKernel>
+inline constexpr int kDepthwisePixels =
+#if HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON
+    kKernel > 3 ? 16 : 8;
+#else
+    8;
+#endif
 
 // One row of one block.
 struct DepthwiseRow {
@@ -31,60 +40,98 @@ struct DepthwiseRow {
   const float* addend;  // or null
 };
 
-// kStride: stride_w, or 0 if it is only known at run time.
-template <int kPixels, int kStride, class Finish, class V>
-HWY_INLINE void DepthwisePixels(const DepthwiseRow& row, std::int64_t x, Range taps, V bias,
-                                V slope, const Finish& finish) {
+// Adds the products of the tile that begins at pixel x. kKernel and kStride: width of the kernel
+// and stride of columns that are next to each other, or 0 if they are known at run time only.
+// kBorder: taps may lie outside of the image.
+template <int kKernel, int kStride, bool kBorder, class V>
+HWY_INLINE void AddProducts(const DepthwiseRow& row, std::int64_t x,
+                            V (&sums)[kDepthwisePixels<kKernel>]) {
   const hn::ScalableTag<float> d;
   constexpr std::int64_t kLanes = hn::MaxLanes(d);
-  const std::int64_t stride = kStride != 0 ? kStride : row.p.stride_w;
-  const std::int64_t pixel_step = stride * kLanes;
-  const std::int64_t tap_step = row.p.dilation_w * kLanes;
-  V sums[kPixels];
-#pragma GCC unroll 8
-  for (int i = 0; i < kPixels; ++i) sums[i] = bias;
-  const std::int64_t first = x * stride - row.p.pad_left + taps.begin * row.p.dilation_w;
-  for (std::int64_t kh = 0; kh < row.tap_rows; ++kh) {
-    const float* in = row.in + kh * row.in_stride + first * kLanes;
-    const float* w = row.weights + (kh * row.p.kernel_w + taps.begin) * kLanes;
-    for (std::int64_t kw = taps.begin; kw < taps.end; ++kw, in += tap_step, w += kLanes) {
-      const V weight = hn::Load(d, w);
-#pragma GCC unroll 8
-      for (int i = 0; i < kPixels; ++i) {
-        sums[i] = hn::MulAdd(hn::Load(d, in + i * pixel_step), weight, sums[i]);
+  constexpr int kPixels = kDepthwisePixels<kKernel>;
+  const ConvParams& p = row.p;
+  const std::int64_t first = x * p.stride_w - p.pad_left;
+  const auto outside = [&](std::int64_t column) {
+    return kBorder && static_cast<std::uint64_t>(column) >= static_cast<std::uint64_t>(p.in_width);
+  };
+  const float* in = row.in;
+  const float* w = row.weights;
+  for (std::int64_t kh = 0; kh < row.tap_rows; ++kh, in += row.in_stride) {
+    if constexpr (kKernel != 0) {
+      V weights[kKernel];
+#pragma GCC unroll 16
+      for (int k = 0; k < kKernel; ++k, w += kLanes) weights[k] = hn::Load(d, w);
+        // Each column of the input is loaded once, for all of the sums that it is part of.
+#pragma GCC unroll 64
+      for (int j = 0; j < (kPixels - 1) * kStride + kKernel; ++j) {
+        if (outside(first + j)) continue;
+        const V column = hn::Load(d, in + (first + j) * kLanes);
+#pragma GCC unroll 16
+        for (int k = 0; k < kKernel; ++k) {
+          const int i = (j - k) / kStride;
+          if (j < k || (j - k) % kStride != 0 || i >= kPixels) continue;
+          sums[i] = hn::MulAdd(column, weights[k], sums[i]);
+        }
+      }
+    } else {
+      for (std::int64_t k = 0; k < p.kernel_w; ++k, w += kLanes) {
+        const V weight = hn::Load(d, w);
+#pragma GCC unroll 16
+        for (int i = 0; i < kPixels; ++i) {
+          const std::int64_t column = first + k * p.dilation_w + i * p.stride_w;
+          if (outside(column)) continue;
+          sums[i] = hn::MulAdd(hn::Load(d, in + column * kLanes), weight, sums[i]);
+        }
       }
     }
   }
-#pragma GCC unroll 8
-  for (int i = 0; i < kPixels; ++i) {
+}
+
+// The tile that begins at pixel x; `count` of its pixels belong to the row.
+template <int kKernel, int kStride, bool kBorder, class Finish, class V>
+HWY_INLINE void RunDepthwiseTile(const DepthwiseRow& row, std::int64_t x, std::int64_t count,
+                                 V bias, V slope, const Finish& finish) {
+  const hn::ScalableTag<float> d;
+  constexpr std::int64_t kLanes = hn::MaxLanes(d);
+  constexpr int kPixels = kDepthwisePixels<kKernel>;
+  V sums[kPixels];
+#pragma GCC unroll 16
+  for (int i = 0; i < kPixels; ++i) sums[i] = bias;
+  AddProducts<kKernel, kStride, kBorder>(row, x, sums);
+  const auto finish_pixel = [&](std::int64_t i, V sum) HWY_ATTR {
     const std::int64_t at = (x + i) * kLanes;
     const float* addend = row.addend == nullptr ? nullptr : row.addend + at;
-    hn::Store(finish(d, sums[i], slope, addend), d, row.out + at);
+    hn::Store(finish(d, sum, slope, addend), d, row.out + at);
+  };
+  if constexpr (std::is_same_v<Finish, AnyFinisher>) {
+    // Its code is long: better once in a loop than for each of the registers.
+    HWY_ALIGN float stored[kPixels * kLanes];
+#pragma GCC unroll 16
+    for (int i = 0; i < kPixels; ++i) hn::Store(sums[i], d, stored + i * kLanes);
+    for (std::int64_t i = 0; i < kPixels && i < count; ++i) {
+      finish_pixel(i, hn::Load(d, stored + i * kLanes));
+    }
+  } else {
+#pragma GCC unroll 16
+    for (int i = 0; i < kPixels; ++i) {
+      if (kBorder && i >= count) break;
+      finish_pixel(i, sums[i]);
+    }
   }
 }
 
 // Pixels of `inner` have all their taps inside of the image.
-template <int kStride, class Finish, class V>
+template <int kKernel, int kStride, class Finish, class V>
 HWY_INLINE void RunDepthwiseRow(const DepthwiseRow& row, Range inner, V bias, V slope,
                                 const Finish& finish) {
-  const ConvParams& p = row.p;
-  const Range all = {0, p.kernel_w};
-  const auto taps_at = [&p](std::int64_t x) {
-    return ValidTaps(x, p.stride_w, p.pad_left, p.dilation_w, p.kernel_w, p.in_width);
-  };
-  std::int64_t x = 0;
-  for (; x < inner.begin; ++x) {
-    DepthwisePixels<1, kStride>(row, x, taps_at(x), bias, slope, finish);
-  }
-  for (; x + kDepthwisePixels <= inner.end; x += kDepthwisePixels) {
-    DepthwisePixels<kDepthwisePixels, kStride>(row, x, all, bias, slope, finish);
-  }
-  for (; x + 3 <= inner.end; x += 3) {
-    DepthwisePixels<3, kStride>(row, x, all, bias, slope, finish);
-  }
-  for (; x < inner.end; ++x) DepthwisePixels<1, kStride>(row, x, all, bias, slope, finish);
-  for (; x < p.out_width; ++x) {
-    DepthwisePixels<1, kStride>(row, x, taps_at(x), bias, slope, finish);
+  constexpr std::int64_t kPixels = kDepthwisePixels<kKernel>;
+  const std::int64_t width = row.p.out_width;
+  for (std::int64_t x = 0; x < width; x += kPixels) {
+    if (x >= inner.begin && x + kPixels <= inner.end) {
+      RunDepthwiseTile<kKernel, kStride, false>(row, x, kPixels, bias, slope, finish);
+    } else {
+      RunDepthwiseTile<kKernel, kStride, true>(row, x, width - x, bias, slope, finish);
+    }
   }
 }
 
@@ -109,6 +156,7 @@ void RunDepthwiseTask(const DepthwisePlan& plan, const RunContext& run, std::int
                   ? inner.begin
                   : std::clamp((p.in_width - 1 - reach) / p.stride_w + 1, inner.begin, p.out_width);
 
+  const std::int64_t kernel = p.dilation_w == 1 ? p.kernel_w : 0, stride = p.stride_w;
   WithFinisher(p.epilogue, [&](const auto& finish) HWY_ATTR {
     const std::int64_t end = std::min(p.out_height, (band + 1) * plan.band_rows);
     for (std::int64_t y = band * plan.band_rows; y < end; ++y) {
@@ -125,10 +173,16 @@ void RunDepthwiseTask(const DepthwisePlan& plan, const RunContext& run, std::int
                                 .addend = p.epilogue.combine == Combine::kNone
                                               ? nullptr
                                               : run.inputs[kConvAddend].data<float>() + out_row};
-      if (p.stride_w == 1) {
-        RunDepthwiseRow<1>(row, inner, bias, slope, finish);
+      if (kernel == 3 && stride == 1) {
+        RunDepthwiseRow<3, 1>(row, inner, bias, slope, finish);
+      } else if (kernel == 3 && stride == 2) {
+        RunDepthwiseRow<3, 2>(row, inner, bias, slope, finish);
+      } else if (kernel == 5 && stride == 1) {
+        RunDepthwiseRow<5, 1>(row, inner, bias, slope, finish);
+      } else if (kernel == 5 && stride == 2) {
+        RunDepthwiseRow<5, 2>(row, inner, bias, slope, finish);
       } else {
-        RunDepthwiseRow<0>(row, inner, bias, slope, finish);
+        RunDepthwiseRow<0, 0>(row, inner, bias, slope, finish);
       }
     }
   });

@@ -19,6 +19,7 @@
 #include <cstring>
 #include <utility>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "ops/direct_conv.h"
 #include "ops/epilogue-inl.h"
@@ -31,9 +32,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // Registers: accumulators, the weight vectors, one broadcast.
 #if HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON  // 32 (better targets have lower numbers)
-inline constexpr std::array<int, 3> kMaxPixels = {14, 14, 9};
+inline constexpr std::array<int, 3> kMaxPixels = {28, 14, 9};
 #else
-inline constexpr std::array<int, 3> kMaxPixels = {8, 6, 4};
+inline constexpr std::array<int, 3> kMaxPixels = {12, 6, 4};
 #endif
 // Weights that are used together; they share the L1 cache with the input.
 inline constexpr std::int64_t kWeightFloats = 24 * 1024 / sizeof(float);
@@ -48,9 +49,43 @@ struct MicroTile {
   const float* bias;  // [kVectors * lanes], or null to start from what `out` holds
   float* out;         // pixel p of vector v goes to out + v * out_stride + p * lanes
   std::size_t out_stride;
+  bool prefetch;             // the pixels that follow
+  const Epilogue* epilogue;  // null: the sums are stored as they are
+  const float* slope;        // [kVectors * lanes]
 };
 
-template <int kPixels, int kVectors>
+// Epilogues of so few instructions that they are done while the sums are in registers.
+inline bool FinishesInRegisters(const Epilogue& epilogue) {
+  if (epilogue.combine != Combine::kNone) return false;
+  switch (epilogue.activation) {
+    case Activation::kNone:
+    case Activation::kRelu:
+    case Activation::kLeakyRelu:
+    case Activation::kPRelu:
+    case Activation::kClip:
+    case Activation::kHardSwish:
+      return true;
+    default:
+      return false;
+  }
+}
+
+template <int kPixels, int kVectors, class D, class V, class Finish>
+HWY_INLINE void StoreMicroTile(D d, const MicroTile& t, const V (&sums)[kPixels][kVectors],
+                               const Finish& finish) {
+#pragma GCC unroll 32
+  for (int v = 0; v < kVectors; ++v) {
+    const V slope = hn::Load(d, t.slope + v * hn::MaxLanes(d));
+#pragma GCC unroll 32
+    for (int p = 0; p < kPixels; ++p) {
+      hn::Store(finish(d, sums[p][v], slope, nullptr), d,
+                t.out + v * t.out_stride + p * hn::MaxLanes(d));
+    }
+  }
+}
+
+// The input is in blocks of kBlock channels: those of the tensor, or planes (1).
+template <int kPixels, int kVectors, std::size_t kBlock>
 void RunMicroTile(const MicroTile& t) {
   const hn::ScalableTag<float> d;
   using V = hn::Vec<decltype(d)>;
@@ -58,12 +93,12 @@ void RunMicroTile(const MicroTile& t) {
   float* out = t.out;
   const std::size_t out_stride = t.out_stride;
   V sums[kPixels][kVectors];
-#pragma GCC unroll 16
+#pragma GCC unroll 32
   for (int v = 0; v < kVectors; ++v) {
     // A step of 0 takes the bias for every pixel.
     const float* start = t.bias != nullptr ? t.bias + v * kLanes : out + v * out_stride;
     const std::size_t step = t.bias != nullptr ? 0 : kLanes;
-#pragma GCC unroll 16
+#pragma GCC unroll 32
     for (int p = 0; p < kPixels; ++p) sums[p][v] = hn::Load(d, start + p * step);
   }
   const float* w = t.weights;
@@ -71,53 +106,72 @@ void RunMicroTile(const MicroTile& t) {
     const float* block = t.in + t.taps[tap];
     // Only real channels: those that pad a block may hold anything.
     for (std::size_t left = t.channels; left > 0; block += t.block_stride) {
-      const std::size_t n = std::min(left, kLanes);
+      const std::size_t n = std::min(left, kBlock);
       left -= n;
+      if (t.prefetch) {
+#pragma GCC unroll 32
+        for (int p = 0; p < kPixels; ++p) hwy::Prefetch(block + (kPixels + p) * kBlock);
+      }
       for (const float* x = block; x != block + n; ++x) {
         V weights[kVectors];
-#pragma GCC unroll 16
+#pragma GCC unroll 32
         for (int v = 0; v < kVectors; ++v) weights[v] = hn::Load(d, w + v * kLanes);
+        if constexpr (kVectors > 1) {
+#pragma GCC unroll 32
+          for (int v = 0; v < kVectors; ++v) hwy::Prefetch(w + (8 * kVectors + v) * kLanes);
+        }
         w += kVectors * kLanes;
-#pragma GCC unroll 16
+#pragma GCC unroll 32
         for (int p = 0; p < kPixels; ++p) {
-          const V input = hn::Set(d, x[p * kLanes]);
-#pragma GCC unroll 16
+          const V input = hn::Set(d, x[p * kBlock]);
+#pragma GCC unroll 32
           for (int v = 0; v < kVectors; ++v) sums[p][v] = hn::MulAdd(input, weights[v], sums[p][v]);
         }
       }
     }
   }
-#pragma GCC unroll 16
-  for (int v = 0; v < kVectors; ++v) {
-#pragma GCC unroll 16
-    for (int p = 0; p < kPixels; ++p) {
-      hn::Store(sums[p][v], d, out + v * out_stride + p * kLanes);
-    }
+  switch (t.epilogue == nullptr ? Activation::kNone : t.epilogue->activation) {
+    case Activation::kNone:
+      StoreMicroTile(d, t, sums, [](auto, V x, V, const float*) HWY_ATTR { return x; });
+      break;
+    case Activation::kRelu:
+      StoreMicroTile(d, t, sums, FixedFinisher<Activation::kRelu, Combine::kNone>(*t.epilogue));
+      break;
+    case Activation::kClip:
+      StoreMicroTile(d, t, sums, FixedFinisher<Activation::kClip, Combine::kNone>(*t.epilogue));
+      break;
+    case Activation::kHardSwish:
+      StoreMicroTile(d, t, sums,
+                     FixedFinisher<Activation::kHardSwish, Combine::kNone>(*t.epilogue));
+      break;
+    default:
+      StoreMicroTile(d, t, sums, FixedFinisher<Activation::kPRelu, Combine::kNone>(*t.epilogue));
   }
 }
 
 using MicroTileFn = void (*)(const MicroTile&);
 
-template <int kVectors, int... kPixels>
+template <std::size_t kBlock, int kVectors, int... kPixels>
 MicroTileFn MicroTileOf(int pixels, std::integer_sequence<int, kPixels...>) {
-  static constexpr MicroTileFn kTable[] = {&RunMicroTile<kPixels + 1, kVectors>...};
+  static constexpr MicroTileFn kTable[] = {&RunMicroTile<kPixels + 1, kVectors, kBlock>...};
   return kTable[pixels - 1];
 }
 
-template <int kVectors>
-MicroTileFn MicroTileOf(int pixels) {
-  return MicroTileOf<kVectors>(pixels, std::make_integer_sequence<int, kMaxPixels[kVectors - 1]>());
-}
-
-inline MicroTileFn FindMicroTile(int pixels, int vectors) {
+template <std::size_t kBlock>
+MicroTileFn MicroTileOf(int pixels, int vectors) {
   switch (vectors) {
     case 1:
-      return MicroTileOf<1>(pixels);
+      return MicroTileOf<kBlock, 1>(pixels, std::make_integer_sequence<int, kMaxPixels[0]>());
     case 2:
-      return MicroTileOf<2>(pixels);
+      return MicroTileOf<kBlock, 2>(pixels, std::make_integer_sequence<int, kMaxPixels[1]>());
     default:
-      return MicroTileOf<3>(pixels);
+      return MicroTileOf<kBlock, 3>(pixels, std::make_integer_sequence<int, kMaxPixels[2]>());
   }
+}
+
+inline MicroTileFn FindMicroTile(bool blocked, int pixels, int vectors) {
+  constexpr std::size_t kLanes = hn::MaxLanes(hn::ScalableTag<float>());
+  return blocked ? MicroTileOf<kLanes>(pixels, vectors) : MicroTileOf<1>(pixels, vectors);
 }
 
 // One tile of one image, with some of the output groups.
@@ -132,6 +186,9 @@ class DirectTask {
     task /= t.col_tiles;
     y0_ = task % t.row_tiles * t.rows;
     image_ = task / t.row_tiles;
+    // Not where an addend may lie.
+    sum_in_output_ = plan.output_blocked && p_.epilogue.combine == Combine::kNone;
+    finish_in_registers_ = plan.output_blocked && FinishesInRegisters(p_.epilogue);
     rows_ = std::min(t.rows, p_.out_height - y0_);
     cols_ = std::min(t.cols, p_.out_width - x0_);
   }
@@ -144,15 +201,13 @@ class DirectTask {
     if (plan_.in_place) {
       input_ = run_.inputs[0].data<float>() + image_ * plan_.input.image_stride + x0_ * kLanes;
     } else {
-      const std::int64_t blocks = (plan_.group_channels + kLanes - 1) / kLanes;
+      const std::int64_t blocks = (plan_.group_channels + plan_.in_lanes - 1) / plan_.in_lanes;
       CopyInput(plan_.groups[begin].first_input_block,
                 plan_.groups[end - 1].first_input_block + blocks);
       input_ = scratch_;
       input_y_ = y0_ * p_.stride_h - p_.pad_top;
     }
-    for (std::int64_t g = begin; g < end; ++g) {
-      for (std::int64_t y = y0_; y < y0_ + rows_; ++y) RunRow(plan_.groups[g], y);
-    }
+    for (std::int64_t g = begin; g < end; ++g) RunGroup(plan_.groups[g]);
   }
 
  private:
@@ -162,20 +217,21 @@ class DirectTask {
   // Copies blocks [first, last) of the tile's input; see conv_tiling.h.
   void CopyInput(std::int64_t first, std::int64_t last) {
     const std::int64_t top = y0_ * p_.stride_h - p_.pad_top;
-    for (std::int64_t r = 0; r < plan_.tiling.in_rows; ++r) {
-      const std::int64_t y = top + r;
-      // Taps outside of the image are left out by ValidTaps.
-      if (y < 0 || y >= p_.in_height || !RowIsRead(p_, r, rows_)) continue;
-      for (std::int64_t phase = 0; phase < p_.stride_w; ++phase) {
-        if (!PhaseIsRead(p_, phase)) continue;
-        const PhaseColumns columns = ColumnsOfPhase(p_, x0_, phase, plan_.tiling.phase_cols);
+    const std::int64_t count = plan_.tiling.phase_cols, lanes = plan_.in_lanes;
+    for (std::int64_t phase = 0; phase < p_.stride_w; ++phase) {
+      if (!PhaseIsRead(p_, phase)) continue;
+      const PhaseColumns columns = ColumnsOfPhase(p_, x0_, phase, count);
+      const Range inside = columns.inside;
+      for (std::int64_t r = 0; r < plan_.tiling.in_rows; ++r) {
+        const std::int64_t y = top + r;
+        // Taps outside of the image are left out by ValidTaps.
+        if (y < 0 || y >= p_.in_height || !RowIsRead(p_, r, rows_)) continue;
         for (std::int64_t b = first; b < last; ++b) {
-          float* to = scratch_ + b * plan_.block_stride + r * plan_.row_stride +
-                      phase * plan_.tiling.phase_cols * kLanes;
-          std::memset(to, 0, columns.inside.begin * kLanes * sizeof(float));
-          CopyColumns(b, y, columns, to + columns.inside.begin * kLanes);
-          const std::int64_t after = plan_.tiling.phase_cols - columns.inside.end;
-          std::memset(to + columns.inside.end * kLanes, 0, after * kLanes * sizeof(float));
+          float* to =
+              scratch_ + b * plan_.block_stride + r * plan_.row_stride + phase * count * lanes;
+          std::memset(to, 0, inside.begin * lanes * sizeof(float));
+          CopyColumns(b, y, columns, to + inside.begin * lanes);
+          std::memset(to + inside.end * lanes, 0, (count - inside.end) * lanes * sizeof(float));
         }
       }
     }
@@ -184,91 +240,109 @@ class DirectTask {
   void CopyColumns(std::int64_t block, std::int64_t y, const PhaseColumns& columns, float* to) {
     const std::int64_t count = columns.inside.size();
     const std::int64_t x = columns.first + columns.inside.begin * p_.stride_w;
-    if (plan_.input_blocked) {
-      const BlockedLayout& in = plan_.input;
-      const float* from = run_.inputs[0].data<float>() + image_ * in.image_stride +
-                          block * in.plane_stride + y * in.row_stride + x * kLanes;
-      if (p_.stride_w == 1) {
-        std::memcpy(to, from, count * kLanes * sizeof(float));
-        return;
-      }
-      for (std::int64_t i = 0; i < count; ++i) {
-        hn::Store(hn::LoadU(kTag, from + i * p_.stride_w * kLanes), kTag, to + i * kLanes);
-      }
+    if (!plan_.input_blocked) {
+      const float* from = run_.inputs[0].data<float>() +
+                          ((image_ * p_.in_channels + block) * p_.in_height + y) * p_.in_width + x;
+      CopyStrided(kTag, from, p_.stride_w, count, to);
       return;
     }
-    const std::int64_t plane = p_.in_height * p_.in_width;
-    const std::int64_t channels = std::min(kLanes, p_.in_channels - block * kLanes);
-    const float* from = run_.inputs[0].data<float>() +
-                        (image_ * p_.in_channels + block * kLanes) * plane + y * p_.in_width + x;
+    const BlockedLayout& in = plan_.input;
+    const float* from = run_.inputs[0].data<float>() + image_ * in.image_stride +
+                        block * in.plane_stride + y * in.row_stride + x * kLanes;
     if (p_.stride_w == 1) {
-      PlanesToPixels(kTag, from, plane, channels, count, to);
+      std::memcpy(to, from, count * kLanes * sizeof(float));
       return;
     }
     for (std::int64_t i = 0; i < count; ++i) {
-      for (std::int64_t c = 0; c < channels; ++c) {
-        to[i * kLanes + c] = from[c * plane + i * p_.stride_w];
-      }
+      hwy::Prefetch(from + in.row_stride + i * p_.stride_w * kLanes);
+      hn::Store(hn::LoadU(kTag, from + i * p_.stride_w * kLanes), kTag, to + i * kLanes);
     }
   }
 
-  // Row `y` of the output blocks of `group`.
-  void RunRow(const DirectGroup& group, std::int64_t y) {
-    const BlockedLayout& out = plan_.output;
-    const std::int64_t out_row = image_ * out.image_stride + group.first_block * out.plane_stride +
-                                 y * out.row_stride + x0_ * kLanes;
-    // Sums go where the output goes, unless an addend may lie there.
-    const bool in_output = plan_.output_blocked && p_.epilogue.combine == Combine::kNone;
-    float* sums =
-        in_output ? run_.outputs[0].data<float>() + out_row : scratch_ + plan_.input_floats;
-    const std::int64_t sums_stride = in_output ? out.plane_stride : cols_ * kLanes;
-    SumRow(group, y, sums, sums_stride);
-    for (int v = 0; v < group.vectors; ++v) {
-      const std::int64_t block = group.first_block + v;
-      const float* block_sums = sums + v * sums_stride;
-      if (plan_.output_blocked) {
-        FinishBlocked(block, block_sums, out_row + v * out.plane_stride);
-      } else {
-        FinishRowMajor(block, y, block_sums);
-      }
-    }
-  }
-
-  // Bias and products of that row; pixel p of block v goes to sums + v * sums_stride + p * lanes.
-  void SumRow(const DirectGroup& group, std::int64_t y, float* sums, std::int64_t sums_stride) {
-    const Range taps =
-        ValidTaps(y, p_.stride_h, p_.pad_top, p_.dilation_h, p_.kernel_h, p_.in_height);
-    const std::int64_t in_y =
-        taps.size() == 0 ? 0 : y * p_.stride_h - p_.pad_top + taps.begin * p_.dilation_h - input_y_;
-    const float* in =
-        input_ + group.first_input_block * plan_.block_stride + in_y * plan_.row_stride;
+  // All micro-tiles of the tile take some taps, whose weights stay in the L1 cache, then the next.
+  // Where sums pass through scratch memory, a row does so before the next.
+  void RunGroup(const DirectGroup& group) {
     const std::int64_t tap_floats = plan_.group_channels * group.vectors * kLanes;
-    const float* weights =
-        plan_.weights->As<float>() + group.weights + taps.begin * p_.kernel_w * tap_floats;
-    const std::int64_t num_taps = taps.size() * p_.kernel_w;
+    const std::int64_t step = std::max<std::int64_t>(1, kWeightFloats / tap_floats);
+    const std::int64_t num_taps = p_.kernel_h * p_.kernel_w;
+    const std::int64_t band = sum_in_output_ ? rows_ : 1;
+    for (std::int64_t top = y0_; top < y0_ + rows_; top += band) {
+      for (std::int64_t tap = 0; tap < num_taps; tap += step) {
+        for (std::int64_t y = top; y < top + band; ++y) SumRow(group, y, {tap, tap + step});
+      }
+      for (std::int64_t y = top; y < top + band && !finish_in_registers_; ++y) {
+        for (int v = 0; v < group.vectors; ++v) FinishBlock(group, v, y);
+      }
+    }
+  }
+
+  // Of the first output block of the group, in the tile's row `y`.
+  std::int64_t OutputOffset(const DirectGroup& group, std::int64_t y) const {
+    const BlockedLayout& out = plan_.output;
+    return image_ * out.image_stride + group.first_block * out.plane_stride + y * out.row_stride +
+           x0_ * kLanes;
+  }
+
+  // Where pixel p of block v has its sums: at Sums() + v * SumsStride() + p * lanes.
+  float* Sums(const DirectGroup& group, std::int64_t y) const {
+    return sum_in_output_ ? run_.outputs[0].data<float>() + OutputOffset(group, y)
+                          : scratch_ + plan_.input_floats;
+  }
+  std::int64_t SumsStride() const {
+    return sum_in_output_ ? plan_.output.plane_stride : cols_ * kLanes;
+  }
+
+  // Adds the products of those of `chunk`'s taps that fall into the image, in row `y`; the row's
+  // first taps start from the bias.
+  void SumRow(const DirectGroup& group, std::int64_t y, const Range& chunk) {
+    const Range rows =
+        ValidTaps(y, p_.stride_h, p_.pad_top, p_.dilation_h, p_.kernel_h, p_.in_height);
+    const Range taps = {rows.begin * p_.kernel_w, rows.end * p_.kernel_w};
+    const std::int64_t first = std::max(chunk.begin, taps.begin);
+    const std::int64_t last = std::min(chunk.end, taps.end);
+    // Rows without taps are all bias.
+    const bool starts = taps.size() > 0 ? first == taps.begin : chunk.begin == 0;
+    const bool ends = taps.size() > 0 ? last == taps.end : starts;
+    if (first >= last && !starts) return;
 
     MicroTile tile;
+    tile.in = input_ + group.first_input_block * plan_.block_stride;
+    if (first < last) {
+      const std::int64_t in_y = y * p_.stride_h - p_.pad_top + rows.begin * p_.dilation_h;
+      tile.in += (in_y - input_y_) * plan_.row_stride;
+    }
+    tile.taps = plan_.taps.data() + (first - taps.begin);
+    tile.num_taps = std::max<std::int64_t>(0, last - first);
     tile.channels = plan_.group_channels;
     tile.block_stride = plan_.block_stride;
-    tile.out_stride = sums_stride;
-    // All micro-tiles of the row take some taps, whose weights stay in the L1 cache, then the next.
-    const std::int64_t step = std::max<std::int64_t>(1, kWeightFloats / tap_floats);
+    tile.weights = plan_.weights->As<float>() + group.weights +
+                   first * plan_.group_channels * group.vectors * kLanes;
+    tile.bias = starts ? plan_.operands.Bias() + group.first_block * kLanes : nullptr;
+    tile.out = Sums(group, y);
+    tile.out_stride = SumsStride();
+    tile.prefetch = plan_.in_place && taps.size() == 1;
+    tile.epilogue = finish_in_registers_ && ends ? &p_.epilogue : nullptr;
+    tile.slope = plan_.operands.Slope() + group.first_block * kLanes;
+
     const std::int64_t most = kMaxPixels[group.vectors - 1];
     const std::int64_t parts = (cols_ + most - 1) / most;
-    std::int64_t tap = 0;
-    do {  // once if there are no taps, for the bias
-      tile.taps = plan_.taps.data() + tap;
-      tile.num_taps = std::min(step, num_taps - tap);
-      tile.weights = weights + tap * tap_floats;
-      tile.bias = tap == 0 ? plan_.operands.Bias() + group.first_block * kLanes : nullptr;
-      for (std::int64_t i = 0; i < parts; ++i) {
-        const std::int64_t x = cols_ * i / parts;
-        tile.in = in + x * kLanes;
-        tile.out = sums + x * kLanes;
-        FindMicroTile(static_cast<int>(cols_ * (i + 1) / parts - x), group.vectors)(tile);
-      }
-      tap += step;
-    } while (tap < num_taps);
+    const std::int64_t part = cols_ / parts, wider_parts = cols_ % parts;
+    for (std::int64_t i = 0; i < parts; ++i) {
+      const std::int64_t pixels = part + (i < wider_parts ? 1 : 0);
+      FindMicroTile(plan_.input_blocked, static_cast<int>(pixels), group.vectors)(tile);
+      tile.in += pixels * plan_.in_lanes;
+      tile.out += pixels * kLanes;
+    }
+  }
+
+  void FinishBlock(const DirectGroup& group, int v, std::int64_t y) {
+    const std::int64_t block = group.first_block + v;
+    const float* sums = Sums(group, y) + v * SumsStride();
+    if (plan_.output_blocked) {
+      FinishBlocked(block, sums, OutputOffset(group, y) + v * plan_.output.plane_stride);
+    } else {
+      FinishRowMajor(block, y, sums);
+    }
   }
 
   const float* Addend() const {
@@ -276,7 +350,6 @@ class DirectTask {
   }
 
   void FinishBlocked(std::int64_t block, const float* sums, std::int64_t offset) {
-    if (p_.epilogue.activation == Activation::kNone && Addend() == nullptr) return;
     FinishRow(kTag, p_.epilogue, hn::Load(kTag, plan_.operands.Slope() + block * kLanes), sums,
               Addend() == nullptr ? nullptr : Addend() + offset,
               run_.outputs[0].data<float>() + offset, cols_ * kLanes);
@@ -302,6 +375,7 @@ class DirectTask {
   float* scratch_;
   std::int64_t split_, x0_, y0_, image_, rows_, cols_;
   const float* input_ = nullptr;
+  bool sum_in_output_, finish_in_registers_;
   std::int64_t input_y_ = 0;  // input row that lies at input_
 };
 

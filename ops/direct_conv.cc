@@ -30,7 +30,8 @@ namespace {
 HWY_EXPORT(RunDirectTask);
 
 // Micro-tiles of two vectors need the fewest loads; an odd block makes one of three.
-std::vector<DirectGroup> MakeGroups(const ConvParams& p, std::int64_t lanes) {
+std::vector<DirectGroup> MakeGroups(const ConvParams& p, std::int64_t lanes,
+                                    std::int64_t in_lanes) {
   const std::int64_t group_channels = p.in_channels / p.groups;
   const std::int64_t blocks = (p.out_channels / p.groups + lanes - 1) / lanes;
   std::vector<DirectGroup> groups;
@@ -39,7 +40,7 @@ std::vector<DirectGroup> MakeGroups(const ConvParams& p, std::int64_t lanes) {
     for (std::int64_t b = 0; b < blocks;) {
       const std::int64_t left = blocks - b;
       const int vectors = left == 3 ? 3 : left == 1 ? 1 : 2;
-      groups.push_back({vectors, g * blocks + b, g * group_channels / lanes, weights});
+      groups.push_back({vectors, g * blocks + b, g * group_channels / in_lanes, weights});
       weights += p.kernel_h * p.kernel_w * group_channels * vectors * lanes;
       b += vectors;
     }
@@ -68,15 +69,27 @@ AlignedBuffer PackWeights(const ConvParams& p, const std::vector<DirectGroup>& g
   return packed;
 }
 
+// A pointwise convolution of blocked tensors is one row of pixels. What lies between the rows of
+// the tensors is computed too: it holds anything.
+ConvParams WithoutRows(ConvParams p, const BlockedLayout& in) {
+  const bool pointwise = p.kernel_h == 1 && p.kernel_w == 1 && p.stride_h == 1 && p.stride_w == 1 &&
+                         p.out_height == p.in_height && p.out_width == p.in_width;
+  const std::int64_t row = in.row_stride / in.lanes;
+  // Not if much lies between them.
+  if (!pointwise || p.in_height == 0 || (row - p.in_width) * 16 > p.in_width) return p;
+  p.in_width = p.out_width = (p.in_height - 1) * row + p.in_width;
+  p.in_height = p.out_height = 1;
+  return p;
+}
+
 class DirectConv final : public Kernel {
  public:
-  explicit DirectConv(DirectPlan plan) : plan_(std::move(plan)) {
-    const ConvParams& p = plan_.params;
+  DirectConv(const ConvParams& p, DirectPlan plan) : plan_(std::move(plan)), flops_(p.Flops()) {
     name_ = StrCat("conv", p.kernel_h, "x", p.kernel_w, "_direct");
   }
 
   std::string_view name() const override { return name_; }
-  double Flops() const override { return plan_.params.Flops(); }
+  double Flops() const override { return flops_; }
   std::size_t ScratchBytesPerThread() const override {
     return (plan_.input_floats + plan_.sums_floats + plan_.planes_floats) * sizeof(float);
   }
@@ -92,6 +105,7 @@ class DirectConv final : public Kernel {
 
  private:
   DirectPlan plan_;
+  double flops_;
   std::string name_;
 };
 
@@ -101,7 +115,12 @@ std::unique_ptr<Kernel> MakeDirectConv(const ConvParams& params, const ConvConst
                                        Layout input_layout, Layout output_layout,
                                        PackCache& packs) {
   const std::int64_t lanes = FloatLanes();
-  const ConvParams& p = params;
+  const BlockedLayout input({params.batch, params.in_channels, params.in_height, params.in_width});
+  const BlockedLayout output(
+      {params.batch, params.out_channels, params.out_height, params.out_width});
+  const bool input_blocked = input_layout == Layout::kBlocked;
+  const bool output_blocked = output_layout == Layout::kBlocked;
+  const ConvParams p = input_blocked && output_blocked ? WithoutRows(params, input) : params;
   Require(p.groups == 1 ||
               (p.in_channels / p.groups % lanes == 0 && p.out_channels / p.groups % lanes == 0),
           "no direct convolution of ", p.in_channels, " channels in ", p.groups, " groups");
@@ -110,43 +129,47 @@ std::unique_ptr<Kernel> MakeDirectConv(const ConvParams& params, const ConvConst
   // Below this number of tasks, output groups become tasks of their own.
   constexpr std::int64_t kWantedTasks = 8;
 
-  DirectPlan plan{.params = params,
-                  .input_blocked = input_layout == Layout::kBlocked,
-                  .output_blocked = output_layout == Layout::kBlocked,
-                  .in_place = input_layout == Layout::kBlocked && p.stride_w == 1 &&
-                              p.pad_left == 0 && p.pad_right == 0,
-                  .group_channels = p.in_channels / p.groups,
-                  .input = BlockedLayout({p.batch, p.in_channels, p.in_height, p.in_width}),
-                  .output = BlockedLayout({p.batch, p.out_channels, p.out_height, p.out_width}),
-                  .tiling = {},
-                  .splits = 1,
-                  .groups = MakeGroups(params, lanes),
-                  .row_stride = 0,
-                  .block_stride = 0,
-                  .taps = {},
-                  .weights = nullptr,
-                  .operands = PackEpilogue(params.epilogue, constants.bias.get(),
-                                           constants.slope.get(), params.out_channels,
-                                           (params.out_channels + lanes - 1) / lanes * lanes),
-                  .input_floats = 0,
-                  .sums_floats = 0,
-                  .planes_floats = 0};
-  const std::int64_t group_blocks = (plan.group_channels + lanes - 1) / lanes;
-  plan.tiling = ChooseTiling(p, InputCopy::kTile, group_blocks * lanes, kColMultiple, p.batch);
+  const std::int64_t in_lanes = input_blocked ? lanes : 1;
+  DirectPlan plan{
+      .params = p,
+      .input_blocked = input_blocked,
+      .output_blocked = output_blocked,
+      .in_place = input_blocked && p.stride_w == 1 && p.pad_left == 0 && p.pad_right == 0,
+      .in_lanes = in_lanes,
+      .group_channels = p.in_channels / p.groups,
+      .input = input,
+      .output = output,
+      .tiling = {},
+      .splits = 1,
+      .groups = MakeGroups(params, lanes, in_lanes),
+      .row_stride = 0,
+      .block_stride = 0,
+      .taps = {},
+      .weights = nullptr,
+      .operands =
+          PackEpilogue(params.epilogue, constants.bias.get(), constants.slope.get(),
+                       params.out_channels, (params.out_channels + lanes - 1) / lanes * lanes),
+      .input_floats = 0,
+      .sums_floats = 0,
+      .planes_floats = 0};
+  const std::int64_t group_blocks = (plan.group_channels + in_lanes - 1) / in_lanes;
+  plan.tiling = ChooseTiling(p, InputCopy::kTile, group_blocks * in_lanes, kColMultiple, p.batch);
   const std::int64_t tiles = std::max<std::int64_t>(1, p.batch * plan.tiling.NumTiles());
   const auto num_groups = static_cast<std::int64_t>(plan.groups.size());
-  plan.splits = std::clamp<std::int64_t>((kWantedTasks + tiles - 1) / tiles, 1, num_groups);
+  plan.splits = std::clamp<std::int64_t>(kWantedTasks / tiles, 1, num_groups);
 
   const std::int64_t phase_cols = plan.tiling.phase_cols;
   if (plan.in_place) {
     plan.row_stride = plan.input.row_stride;
     plan.block_stride = plan.input.plane_stride;
   } else {
-    plan.row_stride = phase_cols * p.stride_w * lanes;
+    plan.row_stride = phase_cols * p.stride_w * in_lanes;
     plan.block_stride = plan.row_stride * plan.tiling.in_rows;
-    plan.input_floats = static_cast<std::size_t>(plan.block_stride * plan.input.blocks);
+    const std::int64_t blocks = (p.in_channels + in_lanes - 1) / in_lanes;
+    plan.input_floats =
+        RoundUp(static_cast<std::size_t>(plan.block_stride * blocks), kAlignment / sizeof(float));
   }
-  plan.taps = TapOffsets(p, phase_cols, lanes, plan.row_stride);
+  plan.taps = TapOffsets(p, phase_cols, in_lanes, plan.row_stride);
   std::int64_t vectors = 0;
   for (const DirectGroup& g : plan.groups) vectors = std::max<std::int64_t>(vectors, g.vectors);
   plan.sums_floats = static_cast<std::size_t>(vectors * plan.tiling.cols * lanes);
@@ -156,7 +179,7 @@ std::unique_ptr<Kernel> MakeDirectConv(const ConvParams& params, const ConvConst
   plan.weights = packs.Get<AlignedBuffer>(constants.weights, kind, [&] {
     return PackWeights(params, plan.groups, lanes, constants.weights->data<float>());
   });
-  return std::make_unique<DirectConv>(std::move(plan));
+  return std::make_unique<DirectConv>(params, std::move(plan));
 }
 
 }  // namespace tessera

@@ -24,7 +24,8 @@ struct DirectGroup {
 struct DirectPlan {
   ConvParams params;
   bool input_blocked, output_blocked;
-  bool in_place;  // the micro-kernel reads the input tensor itself; else a copy of the tile
+  bool in_place;          // the micro-kernel reads the input tensor itself; else a copy of the tile
+  std::int64_t in_lanes;  // channels of an input block: 1 if the input is row-major
   std::int64_t group_channels;  // input channels that one output channel depends on
   BlockedLayout input, output;  // used where they are blocked
 

@@ -92,12 +92,12 @@ float NegativeSlope(const Epilogue& e, const Tensor* slope, std::int64_t channel
 
 Epilogue ReadEpilogue(const OpNode& node) {
   Epilogue e;
-  if (node.type != "FusedConv") return e;
+  if (!node.type.starts_with("Fused")) return e;
   const Attributes& a = node.attributes;
   e.activation = ValueOf(kActivations, node, "activation");
   e.combine = ValueOf(kCombines, node, "combine");
-  e.alpha = a.Float("alpha", 0);
-  e.beta = a.Float("beta", 0);
+  e.alpha = a.Float("activation_alpha", 0);
+  e.beta = a.Float("activation_beta", 0);
   e.scale = a.Float("scale", 1);
   return e;
 }
@@ -105,8 +105,8 @@ Epilogue ReadEpilogue(const OpNode& node) {
 void WriteEpilogue(const Epilogue& e, Attributes& attributes) {
   attributes.Set("activation", NameOf(kActivations, e.activation));
   attributes.Set("combine", NameOf(kCombines, e.combine));
-  attributes.Set("alpha", e.alpha);
-  attributes.Set("beta", e.beta);
+  attributes.Set("activation_alpha", e.alpha);
+  attributes.Set("activation_beta", e.beta);
   attributes.Set("scale", e.scale);
 }
 
@@ -121,6 +121,25 @@ double ApplyEpilogue(const Epilogue& e, double x, double slope, double addend) {
       return (y + addend) * (SigmoidOf(y) - 0.5);
   }
   return y;
+}
+
+std::optional<Unary> AsUnary(const Epilogue& e) {
+  switch (e.activation) {
+    case Activation::kRelu:
+      return Unary{UnaryFn::kRelu};
+    case Activation::kLeakyRelu:
+      return Unary{UnaryFn::kLeakyRelu, e.alpha};
+    case Activation::kClip:
+      return Unary{UnaryFn::kClip, e.alpha, e.beta};
+    case Activation::kSigmoid:
+      return Unary{UnaryFn::kSigmoid};
+    case Activation::kHardSigmoid:
+      return Unary{UnaryFn::kHardSigmoid, e.alpha, e.beta};
+    case Activation::kHardSwish:
+      return Unary{UnaryFn::kHardSwish};
+    default:
+      return std::nullopt;
+  }
 }
 
 EpilogueOperands PackEpilogue(const Epilogue& epilogue, const Tensor* bias, const Tensor* slope,

@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
+#include "ops/elementwise.h"
 #include "ops/op.h"
 #include "simd/aligned_buffer.h"
 
@@ -29,8 +31,9 @@ enum class Combine : std::uint8_t {
 
 // y = combine(activation(sum + bias), addend). The operator FusedConv carries it as
 //   inputs:     X, W, B (optional), slope (kPRelu), addend (kAdd and kGate; shape of the output)
-//   attributes: those of Conv, "activation" (name of the enumerator without k), "alpha", "beta",
-//               "combine", "scale"
+//   attributes: those of Conv, "activation" (name of the enumerator without k),
+//               "activation_alpha", "activation_beta", "combine", "scale"
+// FusedGemm and FusedMul carry activations without operands of their own, as attributes alike.
 struct Epilogue {
   Activation activation = Activation::kNone;
   float alpha = 0, beta = 0;
@@ -40,7 +43,8 @@ struct Epilogue {
 
 inline constexpr std::size_t kConvBias = 2, kConvSlope = 3, kConvAddend = 4;
 
-// Reads the attributes; a plain Conv gives an empty epilogue. Throws Error for unknown names.
+// Reads the attributes; an operator that is not fused gives an empty epilogue. Throws Error for
+// unknown names.
 Epilogue ReadEpilogue(const OpNode& node);
 // Writes them.
 void WriteEpilogue(const Epilogue& epilogue, Attributes& attributes);
@@ -48,6 +52,10 @@ void WriteEpilogue(const Epilogue& epilogue, Attributes& attributes);
 // The epilogue itself, in double precision: the output for x = sum + bias. `slope` is the
 // channel's (kPRelu only), `addend` the element's (kAdd and kGate only).
 double ApplyEpilogue(const Epilogue& epilogue, double x, double slope, double addend);
+
+// The activation as a function of one row (ops/elementwise.h); nullopt for kNone and for those that
+// are no such function.
+std::optional<Unary> AsUnary(const Epilogue& epilogue);
 
 // Per-channel operands of a vector kernel (ops/epilogue-inl.h), padded with zeros to whole blocks.
 struct EpilogueOperands {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ops/elements.h"
+#include "ops/epilogue.h"
 #include "ops/matmul_tile.h"
 #include "ops/op.h"
 
@@ -134,6 +135,8 @@ class GemmKernel final : public Kernel {
   explicit GemmKernel(const PrepareContext& context)
       : product_(MakeProduct(context)),
         beta_(context.node.attributes.Float("beta", 1.f)),
+        epilogue_(ReadEpilogue(context.node)),
+        reference_(context.reference),
         rows_(context.outputs[0].shape[0]),
         columns_(context.outputs[0].shape[1]) {
     if (UsesPackedB(context)) {
@@ -154,8 +157,16 @@ class GemmKernel final : public Kernel {
     const T* b = transposed_b_ ? transposed_b_->data<const T>() : context.inputs[1].data<const T>();
     T* out = context.outputs[0].data<T>();
     product_.Run(context.inputs[0].data<const T>(), b, out, context.parallel);
-    if (context.inputs.size() < 3 || !context.inputs[2].present()) return;
-    const T* c = context.inputs[2].data<const T>();
+    if (context.inputs.size() > 2 && context.inputs[2].present()) {
+      AddC(context.inputs[2].data<const T>(), out);
+    }
+    if constexpr (std::is_same_v<T, float>) {
+      if (epilogue_.activation != Activation::kNone) Activate(out);
+    }
+  }
+
+ private:
+  void AddC(const T* c, T* out) const {
     using C = std::conditional_t<std::is_integral_v<T>, double, ComputeType<T>>;
     for (std::int64_t i = 0; i < rows_; ++i) {
       const T* row = c + i * c_row_step_;
@@ -167,7 +178,14 @@ class GemmKernel final : public Kernel {
     }
   }
 
- private:
+  void Activate(float* out) const {
+    const std::int64_t n = rows_ * columns_;
+    if (!reference_) return ApplyUnary(*AsUnary(epilogue_), out, out, n);
+    for (std::int64_t i = 0; i < n; ++i) {
+      out[i] = static_cast<float>(ApplyEpilogue(epilogue_, out[i], 0, 0));
+    }
+  }
+
   // The vector kernel wants contiguous rows of B.
   static bool UsesPackedB(const PrepareContext& context) {
     return std::is_same_v<T, float> && !context.reference && context.inputs[1].constant &&
@@ -196,6 +214,8 @@ class GemmKernel final : public Kernel {
 
   BatchedProduct product_;
   float beta_;
+  Epilogue epilogue_;  // of float32 results only
+  bool reference_;
   std::int64_t rows_, columns_;
   std::int64_t c_row_step_ = 0, c_column_step_ = 0;
   std::shared_ptr<const Tensor> transposed_b_;
@@ -205,6 +225,12 @@ std::unique_ptr<Kernel> PrepareGemm(const PrepareContext& context) {
   return Dispatch(context.inputs[0].dtype, MatMulTypes(), [&](auto tag) -> std::unique_ptr<Kernel> {
     return std::make_unique<GemmKernel<typename decltype(tag)::type>>(context);
   });
+}
+
+void InferFusedGemm(const InferContext& context) {
+  InferGemm(context);
+  RequireType(context.Input(0).dtype, TypeList<float>());
+  Require(AsUnary(ReadEpilogue(context.node)).has_value(), "no such activation of a product");
 }
 
 // --- MatMul: numpy's rules, with stacks of matrices that are broadcast
@@ -285,7 +311,15 @@ std::unique_ptr<Kernel> PrepareMatMul(const PrepareContext& context) {
 
 }  // namespace
 
-extern const OpDef kGemmOp, kMatMulOp;
+extern const OpDef kFusedGemmOp, kGemmOp, kMatMulOp;
+const OpDef kFusedGemmOp = {
+    .type = "FusedGemm",
+    .min_inputs = 2,
+    .max_inputs = 3,
+    .infer = InferFusedGemm,
+    .prepare = PrepareGemm,
+    .internal = true,
+};
 const OpDef kGemmOp = {
     .type = "Gemm",
     .min_inputs = 2,

@@ -39,6 +39,21 @@ class Parallel {
   // time; two calls that run at the same time have different `thread` in [0, num_threads()).
   // Returns when all are done. An exception of a body is rethrown here.
   virtual void For(std::int64_t count, FunctionRef<void(std::int64_t i, int thread)> body) = 0;
+
+  // Around calls of For that follow each other closely: threads stay at hand between them.
+  virtual void Begin() {}
+  virtual void End() {}
+};
+
+class ParallelSection {
+ public:
+  explicit ParallelSection(Parallel& parallel) : parallel_(parallel) { parallel_.Begin(); }
+  ~ParallelSection() { parallel_.End(); }
+  ParallelSection(const ParallelSection&) = delete;
+  ParallelSection& operator=(const ParallelSection&) = delete;
+
+ private:
+  Parallel& parallel_;
 };
 
 // Runs everything on the calling thread.

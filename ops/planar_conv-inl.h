@@ -154,43 +154,14 @@ class PlanarTask {
         std::memset(plane + inside.end, 0, (count - inside.end) * sizeof(float));
       }
       const std::int64_t x = columns.first + inside.begin * p_.stride_w;
-      if (plan_.input_blocked) {
-        CopyBlocked(y, x, inside.size(), to + inside.begin);
-      } else {
-        CopyPlanar(y, x, inside.size(), to + inside.begin);
+      const std::int64_t plane = p_.in_height * p_.in_width;
+      const float* from = run_.inputs[0].data<float>() +
+                          (image_ * p_.in_channels + group_ * plan_.in_group) * plane +
+                          y * p_.in_width + x;
+      to += inside.begin;
+      for (std::int64_t c = 0; c < plan_.in_group; ++c, from += plane, to += plan_.plane_stride) {
+        CopyStrided(kTag, from, p_.stride_w, inside.size(), to);
       }
-    }
-  }
-
-  void CopyPlanar(std::int64_t y, std::int64_t x, std::int64_t count, float* to) {
-    const std::int64_t plane = p_.in_height * p_.in_width;
-    const float* from = run_.inputs[0].data<float>() +
-                        (image_ * p_.in_channels + group_ * plan_.in_group) * plane +
-                        y * p_.in_width + x;
-    for (std::int64_t c = 0; c < plan_.in_group; ++c, from += plane, to += plan_.plane_stride) {
-      if (p_.stride_w == 1) {
-        std::memcpy(to, from, count * sizeof(float));
-      } else {
-        for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * p_.stride_w];
-      }
-    }
-  }
-
-  // There is one group if the input is blocked.
-  void CopyBlocked(std::int64_t y, std::int64_t x, std::int64_t count, float* to) {
-    const BlockedLayout& in = plan_.input;
-    for (std::int64_t b = 0; b < in.blocks; ++b) {
-      const float* from = run_.inputs[0].data<float>() + image_ * in.image_stride +
-                          b * in.plane_stride + y * in.row_stride + x * kLanes;
-      if (p_.stride_w != 1) {  // pixels side by side first
-        float* pixels = scratch_ + plan_.input_floats;
-        for (std::int64_t i = 0; i < count; ++i) {
-          hn::Store(hn::Load(kTag, from + i * p_.stride_w * kLanes), kTag, pixels + i * kLanes);
-        }
-        from = pixels;
-      }
-      PixelsToPlanes(kTag, from, std::min(kLanes, p_.in_channels - b * kLanes), count,
-                     to + b * kLanes * plan_.plane_stride, plan_.plane_stride);
     }
   }
 
@@ -201,7 +172,7 @@ class PlanarTask {
         static_cast<int>(std::min<std::int64_t>(kPlanarChannels, plan_.out_group - first));
     const std::int64_t channel = group_ * plan_.out_group + first;
     const std::int64_t num_taps = p_.kernel_h * p_.kernel_w;
-    float* sums = scratch_ + plan_.input_floats + plan_.pixel_floats;
+    float* sums = scratch_ + plan_.input_floats;
 
     const Range taps =
         ValidTaps(y, p_.stride_h, p_.pad_top, p_.dilation_h, p_.kernel_h, p_.in_height);

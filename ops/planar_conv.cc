@@ -73,7 +73,7 @@ class PlanarConv final : public Kernel {
   std::string_view name() const override { return name_; }
   double Flops() const override { return plan_.params.Flops(); }
   std::size_t ScratchBytesPerThread() const override {
-    return (plan_.input_floats + plan_.pixel_floats + plan_.sums_floats) * sizeof(float);
+    return (plan_.input_floats + plan_.sums_floats) * sizeof(float);
   }
   bool CanOverwriteInput(std::size_t i) const override { return i == kConvAddend; }
 
@@ -92,15 +92,10 @@ class PlanarConv final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> MakePlanarConv(const ConvParams& params, const ConvConstants& constants,
-                                       Layout input_layout, PackCache& packs) {
+                                       PackCache& packs) {
   const std::int64_t lanes = FloatLanes();
   const ConvParams& p = params;
-  const bool blocked = input_layout == Layout::kBlocked;
-  Require(!blocked || p.groups == 1, "no planar convolution of a blocked input in groups");
-
   PlanarPlan plan{.params = params,
-                  .input_blocked = blocked,
-                  .input = BlockedLayout({p.batch, p.in_channels, p.in_height, p.in_width}),
                   .in_group = p.in_channels / p.groups,
                   .out_group = p.out_channels / p.groups,
                   .tiling = {},
@@ -114,7 +109,6 @@ std::unique_ptr<Kernel> MakePlanarConv(const ConvParams& params, const ConvConst
                   .operands = PackEpilogue(p.epilogue, constants.bias.get(), constants.slope.get(),
                                            p.out_channels, p.out_channels),
                   .input_floats = 0,
-                  .pixel_floats = 0,
                   .sums_floats = 0};
   plan.tiling = ChooseTiling(p, InputCopy::kRolling, plan.in_group, 6 * lanes, p.batch * p.groups);
   // The last vector of a row may read and write past the tile's last column.
@@ -128,7 +122,6 @@ std::unique_ptr<Kernel> MakePlanarConv(const ConvParams& params, const ConvConst
     return RoundUp(static_cast<std::size_t>(floats), kAlignment / sizeof(float));
   };
   plan.input_floats = aligned(plan.plane_stride * plan.in_group);
-  plan.pixel_floats = blocked && p.stride_w != 1 ? aligned(plan.tiling.phase_cols * lanes) : 0;
   plan.sums_floats = aligned(channels * plan.sums_stride);
   return std::make_unique<PlanarConv>(std::move(plan));
 }

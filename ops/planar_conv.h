@@ -16,8 +16,6 @@ inline constexpr int kPlanarChannels = 4;  // output channels that are computed 
 // Everything about a planar convolution that is known before it runs. Strides are in floats.
 struct PlanarPlan {
   ConvParams params;
-  bool input_blocked;
-  BlockedLayout input;               // used if it is blocked
   std::int64_t in_group, out_group;  // channels of one group
 
   ConvTiling tiling;
@@ -32,7 +30,7 @@ struct PlanarPlan {
   std::shared_ptr<const AlignedBuffer> weights;
   EpilogueOperands operands;
 
-  std::size_t input_floats, pixel_floats, sums_floats;  // parts of a thread's scratch memory
+  std::size_t input_floats, sums_floats;  // parts of a thread's scratch memory
 };
 
 }  // namespace tessera

@@ -28,6 +28,8 @@ extern const OpDef kFlattenOp;
 extern const OpDef kFusedCompareOp;
 extern const OpDef kFusedConvOp;
 extern const OpDef kFusedDepthToSpaceOp;
+extern const OpDef kFusedGemmOp;
+extern const OpDef kFusedMulOp;
 extern const OpDef kGatherOp;
 extern const OpDef kGemmOp;
 extern const OpDef kGlobalAveragePoolOp;
@@ -51,6 +53,7 @@ extern const OpDef kNotOp;
 extern const OpDef kOrOp;
 extern const OpDef kPReluOp;
 extern const OpDef kPadOp;
+extern const OpDef kPixelCorrelationOp;
 extern const OpDef kPowOp;
 extern const OpDef kReduceMeanOp;
 extern const OpDef kReluOp;
@@ -98,6 +101,8 @@ const OpDef* const kOps[] = {
     &kFusedCompareOp,
     &kFusedConvOp,
     &kFusedDepthToSpaceOp,
+    &kFusedGemmOp,
+    &kFusedMulOp,
     &kGatherOp,
     &kGemmOp,
     &kGlobalAveragePoolOp,
@@ -121,6 +126,7 @@ const OpDef* const kOps[] = {
     &kOrOp,
     &kPReluOp,
     &kPadOp,
+    &kPixelCorrelationOp,
     &kPowOp,
     &kReduceMeanOp,
     &kReluOp,

@@ -1,4 +1,5 @@
-// Transposes between planes (row-major NCHW) and pixels (one block of channels of NCHWc).
+// Transposes between planes (row-major NCHW) and pixels (one block of channels of NCHWc), and
+// copies with a stride.
 // Included once per target.
 
 #if defined(TESSERA_OPS_REORDER_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -9,6 +10,7 @@
 #endif
 
 #include <cstddef>
+#include <cstring>
 
 #include "hwy/highway.h"
 
@@ -111,6 +113,31 @@ HWY_NOINLINE void PixelsToPlanes(D d, const float* pixels, std::size_t channels,
   for (; x < count; ++x) {
     for (std::size_t c = 0; c < channels; ++c) planes[c * plane_stride + x] = pixels[x * lanes + c];
   }
+}
+
+// to[i] = from[i * stride] for i < count. Reads nothing beyond the last of these.
+template <class D>
+HWY_NOINLINE void CopyStrided([[maybe_unused]] D d, const float* from, std::size_t stride,
+                              std::size_t count, float* to) {
+  if (stride == 1) {
+    std::memcpy(to, from, count * sizeof(float));
+    return;
+  }
+  std::size_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const std::size_t lanes = hn::Lanes(d);
+  if (stride == 2 && count > lanes) {
+    const auto copy_vector = [&](std::size_t first) HWY_ATTR {
+      const float* p = from + 2 * first;
+      hn::StoreU(hn::ConcatEven(d, hn::LoadU(d, p + lanes), hn::LoadU(d, p)), d, to + first);
+    };
+    for (; i + lanes < count; i += lanes) copy_vector(i);
+    // A vector of the last elements would read one too many.
+    i = count - 1;
+    copy_vector(i - lanes);
+  }
+#endif
+  for (; i < count; ++i) to[i] = from[i * stride];
 }
 
 }  // namespace tessera::HWY_NAMESPACE

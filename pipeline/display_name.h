@@ -17,13 +17,22 @@ std::string DisplayName(const std::filesystem::path& path);
 // already. Names of nodes in a model and arguments of a command may hold anything.
 std::string OneLine(std::string_view message);
 
-// Returns f(); an Error from it gets the name in front: "cat.png: file ends too soon".
+// An Error whose message begins with the name of a file.
+class FileError : public Error {
+ public:
+  using Error::Error;
+};
+
+// Returns f(); an Error from it gets the name in front: "cat.png: file ends too soon". Not a second
+// one: where files are read and written in one go, the inner name is the right one.
 template <typename F>
 auto NamingFile(const std::filesystem::path& path, F&& f) {
   try {
     return f();
+  } catch (const FileError&) {
+    throw;
   } catch (const Error& error) {
-    throw Error(StrCat(DisplayName(path), ": ", error.what()));
+    throw FileError(StrCat(DisplayName(path), ": ", error.what()));
   }
 }
 

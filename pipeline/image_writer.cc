@@ -1,9 +1,8 @@
 #include "pipeline/image_writer.h"
 
 #include "ops/error.h"
-#include "pipeline/atomic_file.h"
 #include "pipeline/codecs.h"
-#include "pipeline/display_name.h"
+#include "pipeline/picture_output.h"
 
 namespace tessera {
 
@@ -26,14 +25,8 @@ std::unique_ptr<ImageWriter> MakeImageWriter(ImageFormat format, const PictureFo
 
 void WritePicture(const std::filesystem::path& path, ImageFormat format, const Picture& picture,
                   const WriteOptions& options) {
-  NamingFile(path, [&] {
-    AtomicFile file(path);
-    const std::unique_ptr<ImageWriter> writer =
-        MakeImageWriter(format, picture.format(), options, file.stream());
-    for (std::int64_t y = 0; y < picture.height(); ++y) writer->WriteRow(picture.Row(y));
-    writer->Finish();
-    file.Commit();
-  });
+  SerialParallel serial;
+  PictureOutput(path, format, picture, options).Commit(serial);
 }
 
 }  // namespace tessera

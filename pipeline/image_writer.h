@@ -1,11 +1,12 @@
-// Pictures into files, a row at a time.
+// Pictures into files, a few rows at a time.
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "pipeline/image_format.h"
 #include "pipeline/picture.h"
@@ -17,11 +18,26 @@ struct WriteOptions {
   std::optional<int> quality = std::nullopt;
 };
 
+struct PackedStrip {
+  std::string bytes;
+  std::uint32_t checksum = 0;  // of what was packed, if the format has one
+};
+
+// A picture goes through two steps, strip by strip: PackStrip may be called for several strips at a
+// time and in any order, WriteStrip for one at a time, from the top.
 class ImageWriter {
  public:
   virtual ~ImageWriter() = default;
-  // The next row, top to bottom, as in Picture. To be called `height` times.
-  virtual void WriteRow(const std::byte* row) = 0;
+  // Rows of a strip; the last one may have fewer.
+  virtual std::int64_t StripRows() const { return 16; }
+  // Rows [begin, end) as WriteStrip wants to have them. Nothing, where a format has to be encoded
+  // from one end to the other.
+  virtual PackedStrip PackStrip(const Picture& /*picture*/, std::int64_t /*begin*/,
+                                std::int64_t /*end*/) const {
+    return {};
+  }
+  virtual void WriteStrip(const Picture& picture, std::int64_t begin, std::int64_t end,
+                          const PackedStrip& packed) = 0;
   // Completes the file. The stream belongs to the caller, who flushes and closes it.
   virtual void Finish() = 0;
 };

@@ -196,9 +196,14 @@ class JpegWriter final : public ImageWriter {
   }
   ~JpegWriter() override { jpeg_destroy_compress(&jpeg_); }
 
-  void WriteRow(const std::byte* row) override {
-    auto* in = reinterpret_cast<JSAMPROW>(const_cast<std::byte*>(row));
-    errors_.Guard([&] { jpeg_write_scanlines(&jpeg_, &in, 1); });
+  void WriteStrip(const Picture& picture, std::int64_t begin, std::int64_t end,
+                  const PackedStrip& /*packed*/) override {
+    errors_.Guard([&] {
+      for (std::int64_t y = begin; y < end; ++y) {
+        JSAMPROW row = picture.Row<JSAMPLE>(y);
+        jpeg_write_scanlines(&jpeg_, &row, 1);
+      }
+    });
   }
 
   void Finish() override {

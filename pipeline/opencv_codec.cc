@@ -196,10 +196,13 @@ class OpenCvWriter final : public ImageWriter {
     }
   }
 
-  void WriteRow(const std::byte* row) override {
-    auto* to = reinterpret_cast<std::byte*>(picture_.ptr(next_row_++));
-    std::memcpy(to, row, format_.RowBytes());
-    SwapRedAndBlue(to, format_);
+  void WriteStrip(const Picture& picture, std::int64_t begin, std::int64_t end,
+                  const PackedStrip& /*packed*/) override {
+    for (std::int64_t y = begin; y < end; ++y) {
+      auto* to = reinterpret_cast<std::byte*>(picture_.ptr(static_cast<int>(y)));
+      std::memcpy(to, picture.Row(y), format_.RowBytes());
+      SwapRedAndBlue(to, format_);
+    }
   }
 
   void Finish() override {
@@ -221,7 +224,6 @@ class OpenCvWriter final : public ImageWriter {
   cv::Mat picture_;
   std::string extension_;
   std::vector<int> parameters_;
-  int next_row_ = 0;
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/cpu_budget.h"
+#include "engine/thread_team.h"
 
 namespace tessera {
 

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/thread_team.h"
 #include "ops/error.h"
 #include "pipeline/atomic_file.h"
 #include "pipeline/display_name.h"
-#include "pipeline/image_reader.h"
+#include "pipeline/picture_output.h"
 
 namespace tessera {
 namespace {
@@ -36,22 +37,28 @@ PictureFormat OutputFormat(const Upscaler& upscaler, const FileJob& job, const P
 
 }  // namespace
 
-FileResult UpscaleFile(const Upscaler& upscaler, const FileJob& job, const TileProgress& progress) {
+FileResult UpscaleFile(const Upscaler& upscaler, PictureInput& input, const FileJob& job,
+                       const TileProgress& progress) {
   NamingFile(job.output, [&] { AtomicFile::CheckTarget(job.output); });
-  FileResult result;
-  const Picture upscaled = NamingFile(job.input, [&] {
-    const std::unique_ptr<ImageReader> reader = OpenImage(job.input);
-    result.input = reader->format();
-    result.output = OutputFormat(upscaler, job, result.input);
-    const Picture picture = ReadAll(*reader);
-    result.notes = reader->warnings();
-    return upscaler.Upscale(picture, result.output, progress);
+  FileResult result{.input = input.format(), .output = {}};
+  result.output =
+      NamingFile(input.path(), [&] { return OutputFormat(upscaler, job, result.input); });
+  const Picture upscaled(result.output);
+  PictureOutput output(job.output, job.format, upscaled, job.write);
+  NamingFile(input.path(), [&] {
+    upscaler.Upscale(input.picture(), upscaled,
+                     {.need = [&](std::int64_t end) { input.NeedRows(end); },
+                      .done = [&](std::int64_t end) { output.RowsDone(end); }},
+                     progress);
   });
+  ThreadTeam team(upscaler.threads());
+  output.Commit(team);
+
+  result.notes = input.Warnings();
   if (result.input.HasAlpha() && !result.output.HasAlpha())
     result.notes.push_back(StrCat(Name(job.format), " has no alpha: flattened on white"));
   if (result.input.bit_depth > result.output.bit_depth)
     result.notes.push_back(StrCat(Name(job.format), " has no 16 bits: reduced to 8"));
-  WritePicture(job.output, job.format, upscaled, job.write);
   return result;
 }
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/cpu_budget.h"
+#include "engine/thread_team.h"
 #include "ops/error.h"
 #include "pipeline/planes.h"
 #include "pipeline/quantise.h"
@@ -40,6 +40,31 @@ class AlphaSource {
   std::vector<float> alpha_;
 };
 
+// Tells who wants to know which rows of the result are complete.
+class CompleteRows {
+ public:
+  CompleteRows(const PictureFormat& result, const RowFlow& flow)
+      : flow_(flow), missing_(static_cast<std::size_t>(result.height), result.width) {}
+
+  // The pixels of `rect` are there.
+  void Add(const Rect& rect) {
+    std::unique_lock lock(mutex_);
+    for (std::int64_t y = rect.y; y < rect.bottom(); ++y)
+      missing_[static_cast<std::size_t>(y)] -= rect.width;
+    const std::size_t before = complete_;
+    while (complete_ < missing_.size() && missing_[complete_] == 0) ++complete_;
+    const std::size_t complete = complete_;
+    lock.unlock();
+    if (complete > before && flow_.done) flow_.done(static_cast<std::int64_t>(complete));
+  }
+
+ private:
+  const RowFlow& flow_;
+  std::mutex mutex_;
+  std::vector<std::int64_t> missing_;  // pixels of each row
+  std::size_t complete_ = 0;           // rows
+};
+
 // Takes the network's output, part by part, to the result.
 class Destination {
  public:
@@ -51,18 +76,20 @@ class Destination {
 // The model's own size is what is wanted.
 class DirectDestination final : public Destination {
  public:
-  DirectDestination(const Picture& result, const AlphaSource* alpha)
-      : result_(result), alpha_(alpha) {}
+  DirectDestination(const Picture& result, const AlphaSource* alpha, CompleteRows& complete)
+      : result_(result), alpha_(alpha), complete_(complete) {}
 
   void Put(const Rect& rect, PlanesView planes) override {
     std::vector<float> alpha_buffer;
     if (alpha_ != nullptr) alpha_->Add(rect, alpha_buffer, planes);
     WritePlanes(planes, rect, result_);
+    complete_.Add(rect);
   }
 
  private:
   const Picture& result_;
   const AlphaSource* alpha_;
+  CompleteRows& complete_;
 };
 
 // Collects the picture at the model's own size and resamples it when it is complete.
@@ -89,7 +116,7 @@ class ResampledDestination final : public Destination {
     }
   }
 
-  void Finish(Parallel& parallel) const {
+  void Finish(Parallel& parallel, CompleteRows& complete) const {
     const Resampler resampler(width_, height_, result_.width(), result_.height(),
                               ResampleKernel::kLanczos3);
     constexpr std::int64_t kBand = 64;
@@ -106,6 +133,7 @@ class ResampledDestination final : public Destination {
       }
       if (alpha_ != nullptr) alpha_->Add(band, alpha_buffer, planes);
       WritePlanes(planes, band, result_);
+      complete.Add(band);
     });
   }
 
@@ -175,18 +203,31 @@ Upscaler::Size Upscaler::OwnSize(std::int64_t width, std::int64_t height) const 
 
 Picture Upscaler::Upscale(const Picture& in, const PictureFormat& out,
                           const TileProgress& progress) const {
+  Picture result(out);
+  Upscale(in, result, {}, progress);
+  return result;
+}
+
+void Upscaler::Upscale(const Picture& in, const Picture& out, const RowFlow& flow,
+                       const TileProgress& progress) const {
   const TilePlan plan = PlanTiles(in.width(), in.height(), *model_, options_);
   const Tiling& tiling = plan.tiling;
-  Picture result(out);
+  const auto need = [&](std::int64_t end) {
+    if (flow.need) flow.need(std::min(end, in.height()));
+  };
+  CompleteRows complete(out.format(), flow);
   std::optional<AlphaSource> alpha;
-  if (in.format().HasAlpha()) alpha.emplace(in, out.width, out.height);
+  if (in.format().HasAlpha()) {
+    need(in.height());
+    alpha.emplace(in, out.width(), out.height());
+  }
   const AlphaSource* alpha_source = alpha ? &*alpha : nullptr;
 
   const TileRunner runner(*model_, in);
-  DirectDestination direct(result, alpha_source);
+  DirectDestination direct(out, alpha_source, complete);
   std::optional<ResampledDestination> resampled;
-  if (out.width != tiling.output_width || out.height != tiling.output_height) {
-    resampled.emplace(runner.colours(), tiling.output_width, tiling.output_height, result,
+  if (out.width() != tiling.output_width || out.height() != tiling.output_height) {
+    resampled.emplace(runner.colours(), tiling.output_width, tiling.output_height, out,
                       alpha_source);
   }
   Destination& destination = resampled ? static_cast<Destination&>(*resampled) : direct;
@@ -195,6 +236,7 @@ Picture Upscaler::Upscale(const Picture& in, const PictureFormat& out,
   std::mutex mutex;
   std::size_t done = 0;
   ForEachTile(plan, [&](const Tile& tile, int worker, Parallel& parallel) {
+    need(tile.input.bottom());
     PlanesView planes = runner.Run(tile, workspaces[static_cast<std::size_t>(worker)], parallel);
     const std::int64_t skipped =
         (tile.output.y - tile.output_y) * planes.stride + tile.output.x - tile.output_x;
@@ -207,9 +249,8 @@ Picture Upscaler::Upscale(const Picture& in, const PictureFormat& out,
   workspaces.clear();
   if (resampled) {
     ThreadTeam team(plan.threads);
-    resampled->Finish(team);
+    resampled->Finish(team, complete);
   }
-  return result;
 }
 
 }  // namespace tessera

@@ -61,6 +61,15 @@ std::optional<FusedActivation> AsActivation(const Graph& graph, const Node& node
   return out;
 }
 
+// The only reader of `node`'s result if that is float32 and not an output of the graph; else -1.
+int OnlyReader(const Graph& graph, const Node& node,
+               const std::vector<std::vector<int>>& consumers) {
+  const ValueId x = node.outputs[0];
+  const auto& readers = consumers[static_cast<std::size_t>(x)];
+  const bool fits = graph.value(x).info.dtype == DType::kFloat32 && !graph.IsOutput(x);
+  return fits && readers.size() == 1 ? readers[0] : -1;
+}
+
 // The Sigmoid and the Mul of x * sigmoid(x), given the two readers of x.
 bool IsSilu(const Graph& graph, ValueId x, const std::vector<int>& readers,
             const std::vector<std::vector<int>>& consumers, int* mul_index) {
@@ -84,30 +93,39 @@ int FuseActivation(Graph& graph) {
   int rewrites = 0;
   const auto producers = graph.Producers();
   const auto consumers = graph.Consumers();
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    const Node& node = graph.nodes[n];
-    if (node.op.type != "Conv") continue;
+  for (Node& node : graph.nodes) {
+    const bool conv = node.op.type == "Conv";
+    if (!conv && node.op.type != "Gemm" && node.op.type != "Mul") continue;
     const ValueId x = node.outputs[0];
+    if (static_cast<std::size_t>(x) >= consumers.size())
+      continue;  // fused already: the Mul of SiLU
     const auto& readers = consumers[static_cast<std::size_t>(x)];
-    int last = -1;  // the node whose output the fused convolution takes over
+    int last = -1;  // the node whose output the fused one takes over
     FusedActivation fused;
-    if (readers.size() == 1 && FusableConv(graph, x, 1, producers, consumers) >= 0) {
+    if (conv && readers.size() == 2 && FusableConv(graph, x, 2, producers, consumers) >= 0 &&
+        IsSilu(graph, x, readers, consumers, &last)) {
+      fused.epilogue.activation = Activation::kSilu;
+    } else if (conv ? FusableConv(graph, x, 1, producers, consumers) >= 0
+                    : OnlyReader(graph, node, consumers) >= 0) {
       const Node& reader = graph.nodes[static_cast<std::size_t>(readers[0])];
       if (reader.inputs[0] != x) continue;
-      if (const auto activation =
-              AtNode(graph, reader, [&] { return AsActivation(graph, reader); })) {
-        fused = *activation;
-        last = readers[0];
-      }
-    } else if (readers.size() == 2 && FusableConv(graph, x, 2, producers, consumers) >= 0 &&
-               IsSilu(graph, x, readers, consumers, &last)) {
-      fused.epilogue.activation = Activation::kSilu;
+      const auto activation = AtNode(graph, reader, [&] { return AsActivation(graph, reader); });
+      if (!activation || (!conv && !AsUnary(activation->epilogue))) continue;
+      fused = *activation;
+      last = readers[0];
     }
     if (last < 0) continue;
     Node& end = graph.nodes[static_cast<std::size_t>(last)];
     const ValueId out = end.outputs[0];
     end.outputs[0] = graph.AddValue(end.op.name + ".fused");  // dead
-    graph.nodes[n] = MakeFusedConv(node, fused.epilogue, fused.slope, kNoValue, out);
+    if (conv) {
+      node = MakeFusedConv(node, fused.epilogue, fused.slope, kNoValue, out);
+    } else {
+      node.op.type = "Fused" + node.op.type;
+      node.def = FindOp(node.op.type);
+      WriteEpilogue(fused.epilogue, node.op.attributes);
+      node.outputs = {out};
+    }
     ++rewrites;
   }
   return rewrites;

@@ -14,6 +14,7 @@ int FoldPointwise(Graph& graph);
 int FoldScaleShift(Graph& graph);
 int FuseActivation(Graph& graph);
 int FuseCompare(Graph& graph);
+int FuseCorrelation(Graph& graph);
 int FuseGate(Graph& graph);
 int FuseMulAdd(Graph& graph);
 int FuseResidual(Graph& graph);

@@ -1,4 +1,4 @@
-"""Training pairs: sharp pictures from photos.tsv and drawn sheets, and their quarter-size versions.
+"""Training pairs: sharp pictures from photos.tsv and drawn sheets, and their reduced versions.
 
 Photographs are first reduced (antialiased) by several factors, which removes the traces of the
 camera and of JPEG and leaves detail at the pixel level. Low resolution is antialiased bicubic
@@ -6,10 +6,11 @@ camera and of JPEG and leaves detail at the pixel level. Low resolution is antia
 """
 
 import hashlib
+import io
 import os
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageFilter
 
 import drawings
 
@@ -54,6 +55,31 @@ def pair(image, scale):
     return np.asarray(image), np.asarray(shrink(image, scale))
 
 
+class Damage:
+    """What pictures of the web have suffered at low resolution: blur, noise, JPEG; all mild."""
+    BLUR, NOISE, QUALITY = 1.0, 4.0, (40, 95)  # in pixels, in grey levels, of libjpeg
+    BLOCK = 16  # of JPEG, colour included
+
+    @staticmethod
+    def apply(low, blur, noise, quality):
+        image = Image.fromarray(low).filter(ImageFilter.GaussianBlur(blur))
+        if noise is not None:
+            noisy = (np.asarray(image) + noise).round().clip(0, 255)
+            image = Image.fromarray(noisy.astype(np.uint8))
+        stored = io.BytesIO()
+        image.save(stored, "JPEG", quality=int(quality))
+        return np.asarray(Image.open(stored))
+
+    @classmethod
+    def held_out(cls, low):
+        return cls.apply(low, 0.5, None, 75)
+
+    @classmethod
+    def draw(cls, low, random):
+        noise = random.normal(size=low.shape) * random.random() * cls.NOISE
+        return cls.apply(low, random.random() * cls.BLUR, noise, random.uniform(*cls.QUALITY))
+
+
 def training_pairs(scale, cache):
     """List of (high, low); kept as one file in `cache`, named by what it was made of."""
     files = read_list("train")
@@ -77,7 +103,7 @@ def training_pairs(scale, cache):
     return list(zip(arrays[0::2], arrays[1::2]))
 
 
-def held_out(scale):
+def held_out(scale, damaged=False):
     """[(name, high, low)]: of each held-out photograph the crop with most detail."""
     result = []
     for file in read_list("held-out"):
@@ -91,15 +117,17 @@ def held_out(scale):
         name = os.path.splitext(os.path.basename(file))[0]
         if name == "2560x1600":  # Plasma names files by size, folders by picture
             name = file.split("/")[-4]
-        result.append((name, *pair(image.crop((x, y, x + n, y + n)), scale)))
+        high, low = pair(image.crop((x, y, x + n, y + n)), scale)
+        result.append((name, high, Damage.held_out(low) if damaged else low))
     return result
 
 
 class Sampler:
     """Random patches; those that bicubic gets wrong are drawn more often."""
 
-    def __init__(self, pairs, scale, patch, seed, grid=8):
+    def __init__(self, pairs, scale, patch, seed, grid=8, damaged=False):
         self.pairs, self.scale, self.patch, self.grid = pairs, scale, patch, grid
+        self.damaged = damaged
         self.random = np.random.default_rng(seed)
         places, weights = [], []
         for index, (high, low) in enumerate(pairs):
@@ -116,6 +144,15 @@ class Sampler:
         self.places = np.concatenate(places)
         self.cumulative = np.cumsum(np.concatenate(weights), dtype=np.float64)
 
+    def low_patch(self, low, y, x, colours):
+        p, b = self.patch, Damage.BLOCK
+        if not self.damaged:
+            return low[y:y + p, x:x + p, colours]
+        # With surroundings, so that the blocks of JPEG lie anywhere.
+        top, left = (min(int(a), int(n)) for a, n in zip((y, x), self.random.integers(0, b, 2)))
+        area = low[y - top:y + p + b, x - left:x + p + b, colours]
+        return Damage.draw(area, self.random)[top:top + p, left:left + p]
+
     def batch(self, size):
         """(high, low): float32 arrays in [0, 1], size x 3 x height x width."""
         highs, lows = [], []
@@ -125,8 +162,8 @@ class Sampler:
             y, x = y + r.integers(self.grid), x + r.integers(self.grid)
             high, low = self.pairs[index]
             turn, flip, colours = r.integers(4), r.integers(2), r.permutation(3)
-            for out, a in ((highs, high[y * s:(y + p) * s, x * s:(x + p) * s]),
-                           (lows, low[y:y + p, x:x + p])):
+            high = high[y * s:(y + p) * s, x * s:(x + p) * s, colours]
+            for out, a in ((highs, high), (lows, self.low_patch(low, y, x, colours))):
                 a = np.rot90(a, turn)
-                out.append((a[:, ::-1] if flip else a)[:, :, colours].transpose(2, 0, 1))
+                out.append((a[:, ::-1] if flip else a).transpose(2, 0, 1))
         return tuple(np.stack(a).astype(np.float32) / np.float32(255) for a in (highs, lows))

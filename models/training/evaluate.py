@@ -1,13 +1,19 @@
-"""Measures weights on the held-out photographs and on given pairs, beside bicubic.
+"""Measures weights on the held-out photographs and on given pictures, beside bicubic.
 
-evaluate.py WEIGHTS.f32 [LOW.png HIGH.png]...
+evaluate.py WEIGHTS.f32 [--low DIR] [--other DIR] [PICTURE]...
+
+Bicubic is OpenCV's INTER_CUBIC (a = -0.75), the pictures are reduced as those for training. With
+--low, writes what the networks are given as DIR/NAME.png; with --other, compares with what another
+program made of it, in files of the same names.
 """
 
+import argparse
 import json
-import sys
+import os
 
 import numpy as np
 import torch
+import torch.nn.functional as functional
 from PIL import Image
 
 import data
@@ -25,8 +31,7 @@ def to_picture(tensor):
 
 
 def bicubic(low, scale):
-    size = (low.shape[1] * scale, low.shape[0] * scale)
-    return np.asarray(Image.fromarray(low).resize(size, Image.BICUBIC))
+    return to_picture(functional.interpolate(to_tensor(low), scale_factor=scale, mode="bicubic"))
 
 
 @torch.no_grad()
@@ -34,9 +39,11 @@ def upscale(tensors, low, scale):
     return to_picture(network.run_plain(tensors, to_tensor(low), scale))
 
 
-def read_pair(low, high, scale):
-    low, high = (np.asarray(Image.open(p).convert("RGB")) for p in (low, high))
-    return low, high[:low.shape[0] * scale, :low.shape[1] * scale]
+def read_picture(path, scale, damaged=False):
+    """(name, high, low)"""
+    high, low = data.pair(Image.open(path).convert("RGB"), scale)
+    name = os.path.splitext(os.path.basename(path))[0]
+    return name, high, data.Damage.held_out(low) if damaged else low
 
 
 def held_out_psnr(tensors, pictures, scale):
@@ -44,39 +51,70 @@ def held_out_psnr(tensors, pictures, scale):
                           for _, high, low in pictures]))
 
 
-def table(tensors, scale, pairs=()):
-    """Rows (name, bicubic PSNR, SSIM, network PSNR, SSIM); the held-out mean is a row."""
-    rows = []
-    for name, high, low in data.held_out(scale):
-        rows.append((name, *metrics.compare(bicubic(low, scale), high, scale),
-                     *metrics.compare(upscale(tensors, low, scale), high, scale)))
-    rows.append(("mean of held-out", *np.mean([row[1:] for row in rows], axis=0)))
-    for low_path, high_path in pairs:
-        low, high = read_pair(low_path, high_path, scale)
-        rows.append((low_path.split("/")[-1], *metrics.compare(bicubic(low, scale), high, scale),
-                     *metrics.compare(upscale(tensors, low, scale), high, scale)))
-    return rows
+def measure(pictures, enlarge, scale):
+    """PSNR and SSIM of enlarge(name, low), a row for each picture."""
+    return np.array([metrics.compare(enlarge(name, low), high, scale)
+                     for name, high, low in pictures])
 
 
-def show(rows):
-    lines = ["| picture | bicubic PSNR | SSIM | network PSNR | SSIM | gain |",
-             "|---|---|---|---|---|---|"]
-    for name, bp, bs, np_, ns in rows:
-        lines.append("| %s | %.2f | %.4f | %.2f | %.4f | %+.2f |" % (name, bp, bs, np_, ns, np_ - bp))
-    return "\n".join(lines)
+def show(names, results):
+    """Prints a row for each name; results are (title, PSNR and SSIM), bicubic first, and for those
+    after the second also what share of their gain the second has."""
+    (_, base), (_, ours), *others = results
+    titles = ["picture"] + [t for title, _ in results for t in (title + " PSNR", "SSIM")] + ["gain"]
+    titles += [t for title, _ in others for t in (title + " gain", "share")]
+    print("| %s |\n|%s" % (" | ".join(titles), "---|" * len(titles)))
+    for i, name in enumerate(names):
+        gain = ours[i, 0] - base[i, 0]
+        cells = [name] + [c for _, r in results for c in ("%.2f" % r[i, 0], "%.4f" % r[i, 1])]
+        cells.append("%+.2f" % gain)
+        for _, other in others:
+            theirs = other[i, 0] - base[i, 0]
+            cells += ["%+.2f" % theirs, "%.0f%%" % (100 * gain / theirs)]
+        print("| %s |" % " | ".join(cells))
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("weights", help=".f32 with its .json, or .onnx")
+    parser.add_argument("pictures", nargs="*")
+    parser.add_argument("--damaged", action="store_true", help="blurred, JPEG quality 75")
+    parser.add_argument("--low", metavar="DIR")
+    parser.add_argument("--other", metavar="DIR")
+    return parser.parse_intermixed_args()
 
 
 def main():
-    path, rest = sys.argv[1], sys.argv[2:]
-    with open(path.replace(".f32", ".json"), encoding="utf-8") as file:
-        facts = json.load(file)
-    tensors = export.read(path, facts["features"], facts["blocks"], facts["scale"])
-    pairs = list(zip(rest[0::2], rest[1::2]))
-    full = table(tensors, facts["scale"], pairs)
-    print(show(full))
-    half = table([t.half().float() for t in tensors], facts["scale"], pairs)
-    print("fp16 weights change PSNR by at most %.4f dB"
-          % max(abs(a[3] - b[3]) for a, b in zip(full, half)))
+    args = arguments()
+    if args.weights.endswith(".onnx"):
+        tensors = export.read_onnx(args.weights)
+    else:
+        with open(args.weights.replace(".f32", ".json"), encoding="utf-8") as file:
+            facts = json.load(file)
+        tensors = export.read(args.weights, facts["features"], facts["blocks"], facts["scale"])
+    scale = round((tensors[-1].numel() / 3) ** 0.5)
+    held_out = data.held_out(scale, args.damaged)
+    pictures = held_out + [read_picture(path, scale, args.damaged) for path in args.pictures]
+    if args.low:
+        os.makedirs(args.low, exist_ok=True)
+        for name, _, low in pictures:
+            Image.fromarray(low).save(os.path.join(args.low, name + ".png"))
+
+    half = [t.half().float() for t in tensors]
+    ways = [("bicubic", lambda name, low: bicubic(low, scale)),
+            ("network", lambda name, low: upscale(tensors, low, scale))]
+    if args.other:
+        ways.append((os.path.basename(args.other), lambda name, low: np.asarray(
+            Image.open(os.path.join(args.other, name + ".png")).convert("RGB"))))
+    results = [(title, measure(pictures, way, scale)) for title, way in ways]
+    rounded = measure(pictures, lambda name, low: upscale(half, low, scale), scale)
+    rounding = np.abs(rounded - results[1][1])[:, 0].max()
+    n = len(held_out)
+    results = [(title, np.insert(r, n, r[:n].mean(axis=0), axis=0)) for title, r in results]
+    names = [name for name, _, _ in pictures]
+    show(names[:n] + ["mean of held-out"] + names[n:], results)
+    print("fp16 weights change PSNR by at most %.4f dB" % rounding)
 
 
 if __name__ == "__main__":

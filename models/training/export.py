@@ -11,6 +11,8 @@ import os
 import sys
 
 import numpy as np
+import onnx
+import onnx.numpy_helper
 import torch
 
 import network
@@ -48,6 +50,14 @@ def read(path, features, blocks, scale):
     if len(flat):
         raise ValueError("%s holds %d numbers too many" % (path, len(flat)))
     return tensors
+
+
+def read_onnx(path):
+    """The tensors of a model that build-model wrote."""
+    arrays = [onnx.numpy_helper.to_array(t).astype(np.float32)
+              for t in onnx.load(path).graph.initializer if t.name.startswith("body")]
+    # Slopes are F x 1 x 1.
+    return [torch.from_numpy(a.reshape(-1) if a.ndim == 3 else a) for a in arrays]
 
 
 def main():

@@ -1,8 +1,8 @@
 """Lets the picture itself through to the last convolution.
 
-In each layer the three features that the next layer uses least (in a short training several are all but
-dead) become carriers of red, green and blue: each is copied unchanged from its predecessor, since
-PReLU leaves positive numbers alone. The last convolution can then undo the steps of the
+In each layer the three features that the next layer uses least (in a short training several are all
+but dead) become carriers of red, green and blue: each is copied unchanged from its predecessor,
+since PReLU leaves positive numbers alone. The last convolution can then undo the steps of the
 nearest-neighbour part exactly, also in saturated colours. Run refit.py afterwards, which finds
 the carriers' weights.
 
@@ -42,7 +42,7 @@ def main():
     state = torch.load(sys.argv[1], map_location="cpu")
     net = network.Network(**state["network"])
     net.load_state_dict(state["average"])
-    held_out = data.held_out(state["network"]["scale"])
+    held_out = data.held_out(state["network"]["scale"], state["damaged"])
     image = torch.cat([evaluate.to_tensor(low) for _, _, low in held_out])
     graft([t.detach() for t in net.plain()], image)
     state.update(average=net.state_dict(), weights=net.state_dict())

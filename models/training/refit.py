@@ -3,7 +3,8 @@
 The output is linear in the last convolution, so its best weights for given features solve a
 linear system: weighted least squares over patches of the training set, places with a small error
 weighing more, which stands for the L1 loss. Where training is short this removes what the slow
-descent leaves behind, visible as a grid of the scale's period in smooth areas.
+descent leaves behind, visible as a grid of the scale's period in smooth areas. It is also how the
+features of one network are put to another use: train.py --start.
 
 refit.py CHECKPOINT.pt OUT.pt [BATCHES]
 """
@@ -27,7 +28,9 @@ def products(a, b):
 
 
 @torch.no_grad()
-def refit(tensors, sampler, scale, batches):
+def refit(tensors, pairs, scale, seed, damaged, batches=40):
+    """Changes the last convolution in place. `pairs` as for data.Sampler."""
+    sampler = data.Sampler(pairs, scale, PATCH, seed, damaged=damaged)
     kernel, bias = tensors[-2], tensors[-1]
     outputs, features = kernel.shape[:2]
     old = torch.cat([kernel.reshape(outputs, -1).T, bias[None]])
@@ -48,26 +51,23 @@ def refit(tensors, sampler, scale, batches):
     left, right = normal[:, :size], normal[:, size:]
     left = left + torch.eye(size, dtype=torch.float64) * 1e-6 * left.diagonal().mean()
     new = torch.linalg.solve(left, right).float()
-    return new[:-1].T.reshape(kernel.shape).contiguous(), new[-1].clone()
+    kernel.copy_(new[:-1].T.reshape(kernel.shape))
+    bias.copy_(new[-1])
 
 
 def main():
     source, target = sys.argv[1:3]
     batches = int(sys.argv[3]) if len(sys.argv) > 3 else 40
     state = torch.load(source, map_location="cpu")
-    config = state["network"]
+    config, damaged = state["network"], state["damaged"]
     net = network.Network(**config)
     net.load_state_dict(state["average"])
-    held_out = data.held_out(config["scale"])
+    held_out = data.held_out(config["scale"], damaged)
     tensors = [t.detach() for t in net.plain()]
     before = evaluate.held_out_psnr(tensors, held_out, config["scale"])
     pairs = data.training_pairs(config["scale"], os.path.dirname(os.path.abspath(source)))
-    sampler = data.Sampler(pairs[::3], config["scale"], PATCH, seed=state["step"])
-    kernel, bias = refit(tensors, sampler, config["scale"], batches)
-    with torch.no_grad():
-        net.convs[-1].weight.copy_(kernel)
-        net.convs[-1].bias.copy_(bias)
-    psnr = evaluate.held_out_psnr([t.detach() for t in net.plain()], held_out, config["scale"])
+    refit(tensors, pairs[::3], config["scale"], state["step"], damaged, batches)
+    psnr = evaluate.held_out_psnr(tensors, held_out, config["scale"])
     print("held-out %.3f -> %.3f dB" % (before, psnr), flush=True)
     state.update(average=net.state_dict(), weights=net.state_dict(), best=psnr,
                  psnr={"held-out": round(psnr, 3)})

@@ -20,13 +20,18 @@ import evaluate
 import export
 import metrics
 import network
+import refit
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--directory", required=True)
     parser.add_argument("--export", help="also write the best weights here (.f32)")
+    parser.add_argument("--start", help="ONNX model whose weights a new training starts from, "
+                        "its last convolution refitted")
     parser.add_argument("--scale", type=int, default=4)
+    parser.add_argument("--damaged", action="store_true",
+                        help="train on blurred, noisy JPEG pictures")
     parser.add_argument("--features", type=int, default=48)
     parser.add_argument("--blocks", type=int, default=12)
     parser.add_argument("--steps", type=int, default=60000)
@@ -35,6 +40,8 @@ def arguments():
     parser.add_argument("--patch", type=int, default=40, help="side at low resolution")
     parser.add_argument("--rate", type=float, default=2e-3)
     parser.add_argument("--final-rate", type=float, default=2e-6)
+    parser.add_argument("--bfloat16-until", type=float, default=0.7, metavar="SHARE",
+                        help="of the cycle; then float32, which takes nearly twice as long")
     parser.add_argument("--step-loss", type=float, default=0.4,
                         help="weight of the error of differences between neighbours: without it "
                         "the steps of the nearest-neighbour part stay visible in smooth areas")
@@ -44,8 +51,8 @@ def arguments():
     parser.add_argument("--threads", type=int, default=2, help="at most")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--new-cycle", action="store_true")
-    parser.add_argument("--watch", nargs=2, action="append", default=[], metavar=("LOW", "HIGH"),
-                        help="pair to report on; never used to choose weights")
+    parser.add_argument("--watch", action="append", default=[], metavar="PICTURE",
+                        help="to report on; never used to choose weights")
     return parser.parse_args()
 
 
@@ -78,17 +85,24 @@ class Trainer:
         self.stop = False
         torch.manual_seed(args.seed)
         self.config = {k: getattr(args, k) for k in ("features", "blocks", "scale")}
-        self.net = network.Network(**self.config)
+        self.net = network.Network(**self.config).to(memory_format=torch.channels_last)
+        self.checkpoint = os.path.join(args.directory, "last.pt")
+        pairs = data.training_pairs(args.scale, args.directory)
+        if args.start and not os.path.exists(self.checkpoint):
+            self.net.start_from(export.read_onnx(args.start))
+            refit.refit([t.detach() for t in self.net.plain()], pairs[::3], args.scale, args.seed,
+                        args.damaged)
         self.average = copy.deepcopy(self.net)
         self.optimizer = torch.optim.Adam(self.net.parameters(), lr=args.rate, betas=(0.9, 0.99))
         # step counts all steps ever taken; cycle_step and spent (seconds) those of this cycle.
         self.step, self.cycle_step, self.spent, self.best = 0, 0, 0.0, -math.inf
-        self.checkpoint = os.path.join(args.directory, "last.pt")
         if os.path.exists(self.checkpoint):
             self.load()
-        pairs = data.training_pairs(args.scale, args.directory)
-        self.sampler = data.Sampler(pairs, args.scale, args.patch, args.seed + self.step)
-        self.held_out = data.held_out(args.scale)
+        self.sampler = data.Sampler(pairs, args.scale, args.patch, args.seed + self.step,
+                                    damaged=args.damaged)
+        self.held_out = data.held_out(args.scale, args.damaged)
+        self.watched = [evaluate.read_picture(path, args.scale, args.damaged)
+                        for path in args.watch]
 
     def load(self):
         state = torch.load(self.checkpoint, map_location="cpu")
@@ -102,9 +116,9 @@ class Trainer:
         self.cycle_step, self.spent = state["cycle_step"], state["spent"]
 
     def save(self, psnr):
-        state = {"network": self.config, "weights": self.net.state_dict(),
-                 "average": self.average.state_dict(), "optimizer": self.optimizer.state_dict(),
-                 "step": self.step, "cycle_step": self.cycle_step, "spent": self.spent,
+        state = {"network": self.config, "damaged": self.args.damaged,
+                 "weights": self.net.state_dict(), "average": self.average.state_dict(),
+                 "optimizer": self.optimizer.state_dict(), "step": self.step, "cycle_step": self.cycle_step, "spent": self.spent,
                  "best": self.best, "psnr": psnr}
         torch.save(state, self.checkpoint + ".tmp")
         os.replace(self.checkpoint + ".tmp", self.checkpoint)
@@ -126,7 +140,9 @@ class Trainer:
             group["lr"] = self.rate()
         high, low = (torch.from_numpy(a) for a in self.sampler.batch(args.batch))
         self.optimizer.zero_grad()
-        error = self.net(low) - high
+        low = low.contiguous(memory_format=torch.channels_last)
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.progress() < args.bfloat16_until):
+            error = self.net(low) - high
         steps = error.diff(dim=2).abs().mean() + error.diff(dim=3).abs().mean()
         loss = error.abs().mean() + args.step_loss * steps
         loss.backward()
@@ -145,10 +161,9 @@ class Trainer:
         """Measures the averaged weights; exports them where the held-out mean has improved."""
         args, tensors = self.args, [t.detach() for t in self.average.plain()]
         psnr = {"held-out": evaluate.held_out_psnr(tensors, self.held_out, args.scale)}
-        for low_path, high_path in args.watch:
-            low, high = evaluate.read_pair(low_path, high_path, args.scale)
+        for name, high, low in self.watched:
             result = evaluate.upscale(tensors, low, args.scale)
-            psnr[os.path.basename(low_path)] = metrics.compare(result, high, args.scale)[0]
+            psnr[name] = metrics.compare(result, high, args.scale)[0]
         psnr = {k: round(v, 3) for k, v in psnr.items()}
         if psnr["held-out"] > self.best:
             self.best = psnr["held-out"]

@@ -334,16 +334,69 @@ TEST_F(UpscaleCommand, NamesOfAnyBytes) {
 }
 
 TEST_F(UpscaleCommand, TheBuiltInModelNeedsNoFile) {
-  const ProgramResult list = RunProgram({"upscale", "--list-models"});
-  EXPECT_EQ(list.exit_code, 0);
-  EXPECT_THAT(list.out, HasSubstr("(default)"));
-  EXPECT_EQ(list.err, "");
-  const std::string name = list.out.substr(0, list.out.find_first_of(" :"));
   ASSERT_EQ(RunProgram({"upscale", input_, output_}).exit_code, 0);
   const Picture by_default = ReadPicture(output_).picture;
-  EXPECT_GT(by_default.width(), 37);
-  ASSERT_EQ(RunProgram({"upscale", input_, output_, "--model", name}).exit_code, 0);
+  EXPECT_EQ(by_default.width(), 4 * 37);
+  ASSERT_EQ(RunProgram({"upscale", input_, output_, "--model", "default-x4"}).exit_code, 0);
   EXPECT_TRUE(SamePixels(ReadPicture(output_).picture, by_default));
+}
+
+TEST_F(UpscaleCommand, FindsModelsByName) {
+  // tripling in a folder that is named, doubling in the user's own, under two names each.
+  const std::filesystem::path named = folder_ / "named", own = folder_ / "data/tessera/models";
+  std::filesystem::create_directories(named);
+  std::filesystem::create_directories(own);
+  for (const char* name : {"both.onnx", "default-x4.onnx"}) {
+    WriteBytes(named / name, NearestModel(3));
+    WriteBytes(own / name, NearestModel(2));
+  }
+  WriteBytes(own / "own.onnx", NearestModel(2));
+  const std::vector<std::string> data = {"XDG_DATA_HOME=" + Path("data")};
+  const auto width = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"upscale", input_, output_};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramResult result = RunProgram(arguments, data);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return ReadPicture(output_).picture.width() / 37;
+  };
+  EXPECT_EQ(width({"-m", "own"}), 2);
+  EXPECT_EQ(width({"-m", "both"}), 2);
+  EXPECT_EQ(width({"-m", "both", "--model-path", named.string()}), 3);
+  EXPECT_EQ(width({"-m", "default-x4", "--model-path", named.string()}), 3);
+  EXPECT_EQ(width({"-m", (own / "both.onnx").string(), "--model-path", named.string()}), 2);
+
+  const ProgramResult unknown =
+      RunProgram({"upscale", input_, output_, "-m", "own", "--model-path", named.string()});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("own: no such file, nor a model of that name"));
+  const ProgramResult no_folder = RunProgram({"upscale", "--list-models", "--model-path", input_});
+  EXPECT_EQ(no_folder.exit_code, 2);
+  EXPECT_THAT(no_folder.err, HasSubstr("in.png: is no folder"));
+}
+
+TEST_F(UpscaleCommand, ListsModels) {
+  using testing::ContainsRegex;
+  const std::filesystem::path own = folder_ / "data/tessera/models";
+  std::filesystem::create_directories(own);
+  WriteBytes(own / "double.onnx", NearestModel(3));  // hidden by that of --model-path
+  onnx::ModelProto licensed;
+  ASSERT_TRUE(licensed.ParseFromString(NearestModel(3)));
+  auto* entry = licensed.add_metadata_props();
+  entry->set_key("license");
+  entry->set_value("MIT");
+  WriteBytes(own / "triple.onnx", licensed.SerializeAsString());
+  WriteBytes(own / "text.onnx", "no model");
+  WriteBytes(own / "readme.txt", "no model");
+  const ProgramResult list =
+      RunProgram({"upscale", "--list-models", "--model-path", folder_.path().string()},
+                 {"XDG_DATA_HOME=" + Path("data")});
+  EXPECT_EQ(list.exit_code, 0) << list.err;
+  EXPECT_THAT(list.out, ContainsRegex("double +x2 +36 +unknown +" + model_ + "\n"));
+  EXPECT_THAT(list.out, ContainsRegex("triple +x3 +81 +MIT +[^ ]*/models/triple.onnx\n"));
+  EXPECT_THAT(list.out, ContainsRegex("default-x4 +x4 +272160 +Apache-2.0 +built in\n"));
+  EXPECT_THAT(list.out, Not(ContainsRegex("double +x3")));
+  EXPECT_THAT(list.err, HasSubstr("text.onnx: "));
+  EXPECT_EQ(std::count(list.err.begin(), list.err.end(), '\n'), 1) << list.err;
 }
 
 TEST_F(UpscaleCommand, VersionAndHelp) {

@@ -14,7 +14,7 @@
 namespace tessera {
 namespace {
 
-enum class Which { kDirect, kPlanar, kDepthwise };
+enum class Which { kDirect, kPlanar, kDot, kDepthwise };
 
 struct BenchCase {
   const char* name;
@@ -60,7 +60,10 @@ void RunBench(benchmark::State& state, const BenchCase& c) {
       kernel = MakeDirectConv(p, constants, c.in, c.out, packs);
       break;
     case Which::kPlanar:
-      kernel = MakePlanarConv(p, constants, c.in, packs);
+      kernel = MakePlanarConv(p, constants, packs);
+      break;
+    case Which::kDot:
+      kernel = MakeDotConv(p, constants, packs);
       break;
     case Which::kDepthwise:
       kernel = MakeDepthwiseConv(p, constants, packs);
@@ -100,17 +103,34 @@ constexpr BenchCase kCases[] = {
     {"3x3_48_48_at_128", Which::kDirect, kBlocks, kBlocks, 48, 48, 128, 3},
     {"3x3_192_32_at_64", Which::kDirect, kBlocks, kBlocks, 192, 32, 64, 3},
     {"3x3_256_256_at_16", Which::kDirect, kBlocks, kBlocks, 256, 256, 16, 3},
-    {"3x3_64_64_at_64_stride2", Which::kDirect, kBlocks, kBlocks, 64, 64, 64, 3, 2},
+    {"strided_3x3_16_16_at_256", Which::kDirect, kBlocks, kBlocks, 16, 16, 256, 3, 2},
+    {"strided_3x3_32_32_at_128", Which::kDirect, kBlocks, kBlocks, 32, 32, 128, 3, 2},
+    {"strided_3x3_64_64_at_64", Which::kDirect, kBlocks, kBlocks, 64, 64, 64, 3, 2},
+    {"strided_3x3_96_96_at_32", Which::kDirect, kBlocks, kBlocks, 96, 96, 32, 3, 2},
+    {"1x1_16_72_at_64", Which::kDirect, kBlocks, kBlocks, 16, 72, 64, 1},
+    {"1x1_24_96_at_32", Which::kDirect, kBlocks, kBlocks, 24, 96, 32, 1},
+    {"1x1_88_24_at_32", Which::kDirect, kBlocks, kBlocks, 88, 24, 32, 1},
+    {"1x1_40_240_at_16", Which::kDirect, kBlocks, kBlocks, 40, 240, 16, 1},
+    {"1x1_240_40_at_16", Which::kDirect, kBlocks, kBlocks, 240, 40, 16, 1},
+    {"1x1_96_96_at_16", Which::kDirect, kBlocks, kBlocks, 96, 96, 16, 1},
     {"1x1_64_64_at_64", Which::kDirect, kBlocks, kBlocks, 64, 64, 64, 1},
-    {"1x1_192_48_at_64", Which::kDirect, kBlocks, kBlocks, 192, 48, 64, 1},
+    {"1x1_192_48_at_256", Which::kDirect, kBlocks, kBlocks, 192, 48, 256, 1},
+    {"first_3x3_3_16_at_255_stride2", Which::kDirect, kRows, kBlocks, 3, 16, 255, 3, 2},
+    {"first_3x3_3_16_at_127_stride2", Which::kDirect, kRows, kBlocks, 3, 16, 127, 3, 2},
+    {"first_3x3_3_64_at_64", Which::kDirect, kRows, kBlocks, 3, 64, 64, 3},
     {"first_3x3_3_64_at_256", Which::kDirect, kRows, kBlocks, 3, 64, 256, 3},
+    {"first_3x3_11_16_at_256", Which::kDirect, kRows, kBlocks, 11, 16, 256, 3},
     {"last_3x3_64_48_at_128", Which::kDirect, kBlocks, kRows, 64, 48, 128, 3},
-    {"last_3x3_64_3_at_256_direct", Which::kDirect, kBlocks, kRows, 64, 3, 256, 3},
-    {"last_3x3_64_3_at_256", Which::kPlanar, kBlocks, kRows, 64, 3, 256, 3},
+    {"last_3x3_64_3_at_256", Which::kDot, kBlocks, kRows, 64, 3, 256, 3},
+    {"last_3x3_64_3_at_48", Which::kDot, kBlocks, kRows, 64, 3, 48, 3},
+    {"last_1x1_96_4_at_16", Which::kDot, kBlocks, kRows, 96, 4, 16, 1},
     {"grouped_3x3_60_60_at_64", Which::kPlanar, kRows, kRows, 60, 60, 64, 3, 1, 10},
     {"depthwise_3x3_64_at_64", Which::kDepthwise, kBlocks, kBlocks, 64, 64, 64, 3, 1, 64},
     {"depthwise_3x3_16_at_16", Which::kDepthwise, kBlocks, kBlocks, 16, 16, 16, 3, 1, 16},
     {"depthwise_5x5_64_at_64", Which::kDepthwise, kBlocks, kBlocks, 64, 64, 64, 5, 1, 64},
+    {"depthwise_5x5_64_at_16", Which::kDepthwise, kBlocks, kBlocks, 64, 64, 16, 5, 1, 64},
+    {"depthwise_3x3_64_at_64_stride2", Which::kDepthwise, kBlocks, kBlocks, 64, 64, 64, 3, 2, 64},
+    {"depthwise_5x5_64_at_64_stride2", Which::kDepthwise, kBlocks, kBlocks, 64, 64, 64, 5, 2, 64},
 };
 
 }  // namespace

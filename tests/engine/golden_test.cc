@@ -1,8 +1,6 @@
 // Real and built networks against ONNX Runtime's outputs. A manifest.json lists model, inputs and
 // outputs; ../shared/golden has the one for published weights, tests/golden that for the networks
 // that models/ builds.
-#include <google/protobuf/struct.pb.h>
-#include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,6 +14,7 @@
 #include "engine/session.h"
 #include "models/networks.h"
 #include "ops/error.h"
+#include "tests/json.h"
 #include "tests/shared_files.h"
 
 namespace tessera {
@@ -33,10 +32,6 @@ Tensor ReadFloats(const fs::path& path, const Shape& shape) {
 
 using google::protobuf::Value;
 
-const Value& Field(const Value& object, const std::string& key) {
-  return object.struct_value().fields().at(key);
-}
-
 Shape ReadShape(const Value& list) {
   Shape shape;
   for (const Value& d : list.list_value().values()) {
@@ -50,15 +45,6 @@ struct GoldenCase {
   std::vector<std::pair<std::string, Tensor>> inputs;
   std::vector<std::pair<std::string, Tensor>> outputs;
 };
-
-Value ReadJson(const fs::path& path) {
-  std::ifstream in(path);
-  const std::string text(std::istreambuf_iterator<char>(in), {});
-  Value value;
-  Require(google::protobuf::util::JsonStringToMessage(text, &value).ok(), path.string(),
-          ": cannot be read");
-  return value;
-}
 
 std::vector<GoldenCase> ReadManifest(const fs::path& manifest, const fs::path& root,
                                      const std::vector<std::string>& models) {

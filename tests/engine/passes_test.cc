@@ -56,6 +56,28 @@ TestModel ConvModel() {
   return m;
 }
 
+// Steps of one run, by operator.
+int CountSteps(const TestModel& m, const std::string& type, const SessionOptions& options = {},
+               const Shape& shape = {1, 3, 8, 8}) {
+  const Tensor x(DType::kFloat32, shape);
+  std::fill_n(x.data<float>(), x.size(), 0.5f);
+  std::vector<Tensor> outputs;
+  RunProfile profile;
+  m.Load(options)->Run(std::vector<NamedView>{{"x", x.view()}}, outputs, nullptr, &profile);
+  return static_cast<int>(std::count_if(profile.steps.begin(), profile.steps.end(),
+                                        [&](const auto& step) { return step.type == type; }));
+}
+
+TEST(RemoveDeadNodes, ForgetsConstantsThatNobodyReads) {
+  const std::string bytes = ConvModel().Noise("unused", {8}).Output("c").Bytes();
+  Graph graph = ImportOnnx(std::as_bytes(std::span(bytes)), "test.onnx", {});
+  graph.RemoveDeadNodes();
+  for (const Value& value : graph.values) {
+    const bool read = value.name == "w" || value.name == "b";
+    EXPECT_EQ(value.info.constant != nullptr, read) << value.name;
+  }
+}
+
 TEST(FoldBatchNorm, FoldsIntoConvolutionsOnly) {
   for (const bool bias : {true, false}) {
     TestModel m;
@@ -273,6 +295,31 @@ TEST(FuseActivation, EveryActivation) {
   check(ConvModel().Node("Sigmoid", {"c"}, {"s"}).Node("Mul", {"c", "s"}, {"y"}), 1);
 }
 
+TEST(FuseActivation, OfSqueezeAndExcitation) {
+  TestModel m = ConvModel();
+  m.Ints("flat", {0, -1}).Ints("pixel", {0, -1, 1, 1});
+  m.Noise("w1", {6, 4}).Noise("b1", {6}).Noise("w2", {4, 6}).Noise("b2", {4});
+  m.Node("GlobalAveragePool", {"c"}, {"g"}).Node("Reshape", {"g", "flat"}, {"v"});
+  m.Node("Gemm", {"v", "w1", "b1"}, {"h"}, {{"transB", std::int64_t{1}}})
+      .Node("Relu", {"h"}, {"r"});
+  m.Node("Gemm", {"r", "w2", "b2"}, {"e"}, {{"transB", std::int64_t{1}}});
+  m.Node("HardSigmoid", {"e"}, {"s"}, {{"alpha", 0.3f}}).Node("Reshape", {"s", "pixel"}, {"p"});
+  m.Node("Mul", {"c", "p"}, {"x1"}).Node("LeakyRelu", {"x1"}, {"y"}).Output("y");
+  EXPECT_EQ(Rewrites(m, "fuse-activation"), 3);
+  ExpectSameWithoutPass(m, "fuse-activation");
+  m.Output("x1").Output("e");
+  EXPECT_EQ(Rewrites(m, "fuse-activation"), 1);
+  ExpectSameWithoutPass(m, "fuse-activation");
+}
+
+// The Mul of the first is the activation's own, and dead when the second is looked at.
+TEST(FuseActivation, OfSilu) {
+  TestModel m = ConvModel();
+  m.Node("Sigmoid", {"c"}, {"s"}).Node("Mul", {"c", "s"}, {"a"}).Node("Relu", {"a"}, {"y"});
+  EXPECT_EQ(Rewrites(m.Output("y"), "fuse-activation"), 1);
+  ExpectSameWithoutPass(m, "fuse-activation");
+}
+
 TEST(FuseActivation, NearMisses) {
   // A slope that broadcasts along the width, not over channels.
   TestModel width = ConvModel();
@@ -290,6 +337,32 @@ TEST(FuseActivation, NearMisses) {
   TestModel sigmoid = ConvModel();
   sigmoid.Node("Sigmoid", {"c"}, {"s"}).Node("Mul", {"s", "c"}, {"y"}).Output("y").Output("s");
   EXPECT_EQ(Rewrites(sigmoid, "fuse-activation"), 0);
+}
+
+// Two maps of one picture, compared pixel by pixel.
+TestModel CorrelationModel(const std::vector<std::int64_t>& perm, const Ints& out_shape) {
+  TestModel m;
+  m.Input("x", {1, 3, -1, -1}).Noise("wk", {20, 3, 2, 2}).Noise("ws", {20, 3, 1, 1});
+  m.Ints("matrix", {1, 20, -1}).Ints("map", out_shape);
+  m.Node("Conv", {"x", "wk"}, {"k"}, {{"strides", Ints{2, 2}}}).Node("Conv", {"x", "ws"}, {"s"});
+  m.Node("Reshape", {"k", "matrix"}, {"km"}).Node("Reshape", {"s", "matrix"}, {"sm"});
+  m.Node("Transpose", {"km"}, {"kt"}, {{"perm", perm}}).Node("MatMul", {"kt", "sm"}, {"p"});
+  return m.Node("Reshape", {"p", "map"}, {"y"}).Output("y");
+}
+
+TEST(FuseCorrelation, OfATemplateAndASearchArea) {
+  TestModel m = CorrelationModel({0, 2, 1}, {1, 16, 8, 8});
+  EXPECT_EQ(Rewrites(m, "fuse-correlation"), 1);
+  ExpectSameWithoutPass(m, "fuse-correlation");
+  EXPECT_EQ(CountSteps(m, "MatMul"), 0);
+  m.Output("p");
+  EXPECT_EQ(Rewrites(m, "fuse-correlation"), 0);
+}
+
+TEST(FuseCorrelation, NearMisses) {
+  const TestModel other_map = CorrelationModel({0, 2, 1}, {1, 16, 4, 16});
+  EXPECT_EQ(Rewrites(other_map, "fuse-correlation"), 0);
+  ExpectSameWithoutPass(other_map, "fuse-correlation");
 }
 
 TEST(FuseResidual, ScaledAndPlain) {
@@ -433,18 +506,6 @@ TEST(FuseUpsampledShortcut, NearMisses) {
   broadcast.Node("Add", {"d", "r"}, {"y"}).Output("y");
   EXPECT_EQ(Rewrites(broadcast, "fuse-upsampled-shortcut"), 0);
   ExpectSameWithoutPass(broadcast, "fuse-upsampled-shortcut");
-}
-
-// Steps of one run, by operator.
-int CountSteps(const TestModel& m, const std::string& type, const SessionOptions& options = {},
-               const Shape& shape = {1, 3, 8, 8}) {
-  const Tensor x(DType::kFloat32, shape);
-  std::fill_n(x.data<float>(), x.size(), 0.5f);
-  std::vector<Tensor> outputs;
-  RunProfile profile;
-  m.Load(options)->Run(std::vector<NamedView>{{"x", x.view()}}, outputs, nullptr, &profile);
-  return static_cast<int>(std::count_if(profile.steps.begin(), profile.steps.end(),
-                                        [&](const auto& step) { return step.type == type; }));
 }
 
 TEST(ConcatInPlace, DenseBlocksAndNestedConcatsAreNotCopied) {
@@ -595,6 +656,37 @@ TEST(ShareWinogradInput, ConvolutionsOfOneValueAndOfTheSamePartTwice) {
   m.Node("Add", {"c", "x"}, {"y"}).Output("y").Output("d");
   EXPECT_EQ(Rewrites(m, "share-winograd-input", {1, 16, 60, 60}), 2);
   ExpectSameWithoutPass(m, "share-winograd-input", {1, 16, 60, 60});
+}
+
+TEST(ViewOnePixel, ChangesTheLayoutInPlace) {
+  for (const std::int64_t channels : {20, 32}) {  // with a padded block, and without
+    SCOPED_TRACE(channels);
+    TestModel m = ConvModel();
+    m.Noise("wp", {channels, 4, 1, 1}).Ints("row", {1, 1, -1}).Ints("pixel", {1, -1, 1, 1});
+    m.Noise("ws", {channels, channels, 1, 1});
+    m.Node("GlobalAveragePool", {"c"}, {"g"}).Node("Conv", {"g", "wp"}, {"p"});
+    m.Node("Reshape", {"p", "row"}, {"v"}).Node("Softmax", {"v"}, {"e"});
+    m.Node("Reshape", {"e", "pixel"}, {"q"})
+        .Node("Conv", {"q", "ws"}, {"y"})
+        .Output("y")
+        .Output("p");
+    EXPECT_EQ(CountSteps(m, "Reorder"), 0);
+    EXPECT_GT(CountSteps(m, "Reorder", {.disabled_passes = {"view-one-pixel"}}), 0);
+    ExpectSameWithoutPass(m, "view-one-pixel");
+  }
+}
+
+// 'a' lies where its view does, so it cannot lie in the Concat's output too.
+TEST(ViewOnePixel, IsNotTornApartByConcats) {
+  TestModel m = ConvModel();
+  m.Noise("w1", {32, 4, 1, 1}).Noise("w2", {64, 64, 1, 1}).Ints("row", {1, 1, -1});
+  m.Node("GlobalAveragePool", {"c"}, {"g"});
+  m.Node("Conv", {"g", "w1"}, {"a"}).Node("Reshape", {"a", "row"}, {"v"});
+  m.Node("Softmax", {"v"}, {"z"}).Output("z").Node("Neg", {"a"}, {"n"});
+  m.Node("Concat", {"a", "n"}, {"ab"}, {{"axis", std::int64_t{1}}});
+  m.Node("Conv", {"ab", "w2"}, {"y"}).Output("y");
+  ExpectSameWithoutPass(m, "view-one-pixel");
+  ExpectSameWithoutPass(m, "concat-in-place");
 }
 
 TEST(RemoveIdentity, LeavesThoseBetweenInputAndOutput) {

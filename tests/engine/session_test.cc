@@ -3,11 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <thread>
 
 #include "engine/cpu_budget.h"
+#include "engine/thread_team.h"
+#include "models/networks.h"
 #include "ops/error.h"
 #include "tests/engine/test_model.h"
 
@@ -128,8 +132,7 @@ TEST(Session, SecondRunAllocatesNothing) {
   for (int threads : {1, 2}) {
     ThreadTeam team(threads);
     std::vector<Tensor> outputs;
-    // oneTBB's own bookkeeping settles during the first runs.
-    for (int i = 0; i < (threads == 1 ? 1 : 50); ++i) session->Run(inputs, outputs, &team);
+    session->Run(inputs, outputs, &team);
     const float* memory = outputs[0].data<float>();
     allocations = 0;
     counting = true;
@@ -373,6 +376,34 @@ TEST(Session, ArenaIsReusedAlongAChain) {
   EXPECT_LE(m.Load()->ArenaBytes(std::vector<Shape>{{1, 16, 64, 64}}), 3 * plane);
 }
 
+TEST(Session, AChainInPlaceLiesInTheOutput) {
+  constexpr int kNodes = 2000;
+  TestModel m;
+  m.Input("x", {1, 8}).Output("y");
+  for (int i = 0; i < kNodes; ++i) {
+    m.Node(i % 2 == 0 ? "Neg" : "Relu", {i == 0 ? "x" : StrCat("t", i)},
+           {i == kNodes - 1 ? "y" : StrCat("t", i + 1)});
+  }
+  const auto session = m.Load();
+  EXPECT_EQ(session->ArenaBytes(std::vector<Shape>{{1, 8}}), 0u);
+  const Tensor x = Tensor::FromVector<float>({1, 8}, {1, 2, 3, 4, -1, -2, -3, -4});
+  std::vector<Tensor> y;
+  session->Run(std::vector<NamedView>{{"x", x.view()}}, y);
+  // The first Neg and Relu leave the magnitudes of what was negative; the next ones nothing.
+  EXPECT_THAT(y[0].values<float>(), testing::Each(0.0f));
+}
+
+// Only what a convolution reads and writes, and the shortcut's picture.
+TEST(Session, CompactNetworksTakeThreePlanesOfTheirFeatures) {
+  SeededWeights weights(1);
+  const std::string bytes =
+      BuildNetwork(*FindNetwork("srvgg-x4v3"), weights, WeightStorage::kFloat32)
+          .SerializeAsString();
+  const auto session = Session::LoadFromMemory(std::as_bytes(std::span(bytes)), "srvgg-x4v3");
+  const std::size_t plane = StorageBytes(DType::kFloat32, {1, 64, 256, 256}, Layout::kBlocked);
+  EXPECT_LE(session->ArenaBytes(std::vector<Shape>{{1, 3, 256, 256}}), 3 * plane);
+}
+
 TEST(ThreadTeam, CallsEachIndexOnceWithThreadsOfItsOwn) {
   for (int threads : {1, 2, 4}) {
     ThreadTeam team(threads);
@@ -388,6 +419,97 @@ TEST(ThreadTeam, CallsEachIndexOnceWithThreadsOfItsOwn) {
     EXPECT_EQ(clashes.load(), 0);
     for (const auto& c : calls) EXPECT_EQ(c.load(), 1);
   }
+}
+
+TEST(ThreadTeam, RunsManyShortLoops) {
+  CpuBudget budget(4);
+  ThreadTeam team(4, budget);
+  const ParallelSection section(team);
+  std::int64_t wrong = 0;
+  for (std::int64_t round = 0; round < 5000; ++round) {
+    const std::int64_t count = round % 7;
+    std::atomic<std::int64_t> sum{0};
+    team.For(count, [&](std::int64_t i, int) { sum += i + 1; });
+    if (sum != count * (count + 1) / 2) ++wrong;
+  }
+  EXPECT_EQ(wrong, 0);
+}
+
+// Helpers that sleep, in a run and between runs, are woken.
+TEST(ThreadTeam, WakesItsHelpers) {
+  CpuBudget budget(3);
+  ThreadTeam team(3, budget);
+  const auto all_take_part = [&] {
+    std::atomic<int> arrived{0};
+    team.For(3, [&](std::int64_t, int) {
+      ++arrived;
+      while (arrived < 3) std::this_thread::yield();
+    });
+    return arrived == 3;
+  };
+  EXPECT_TRUE(all_take_part());
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_TRUE(all_take_part());
+  const ParallelSection section(team);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_TRUE(all_take_part());
+}
+
+// Callers of teams that want more than there is, at the same time: the CPUs of the budget are never
+// exceeded, whoever comes and goes, and every index is run once.
+TEST(ThreadTeam, TeamsKeepToTheBudget) {
+  CpuBudget budget(3);
+  std::atomic<int> at_work{0}, most{0};
+  std::atomic<std::int64_t> calls{0};
+  {
+    std::vector<std::jthread> callers;
+    for (int caller = 0; caller < 3; ++caller) {
+      callers.emplace_back([&, caller] {
+        for (int run = 0; run < 60; ++run) {
+          ThreadTeam team(1 + (caller + run) % 4, budget);
+          const ParallelSection section(team);
+          for (int loop = 0; loop < 5; ++loop) {
+            team.For(6, [&](std::int64_t, int) {
+              const int now = ++at_work;
+              for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) {
+              }
+              std::this_thread::sleep_for(std::chrono::microseconds(50));
+              ++calls;
+              --at_work;
+            });
+          }
+        }
+      });
+    }
+  }
+  EXPECT_EQ(calls.load(), 3 * 60 * 5 * 6);
+  EXPECT_LE(most.load(), 3);
+  EXPECT_GE(most.load(), 2);
+}
+
+// A run that was started while others had all CPUs takes helpers as soon as there are some.
+TEST(ThreadTeam, TakesHelpersThatBecomeFree) {
+  CpuBudget budget(2);
+  ThreadTeam first(2, budget), second(2, budget);
+  const auto helped = [](ThreadTeam& team) {
+    std::array<std::atomic<int>, 2> calls{};
+    std::atomic<int> arrived{0};
+    team.For(2, [&](std::int64_t, int thread) {
+      ++calls[static_cast<std::size_t>(thread)];
+      ++arrived;
+      const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
+      while (arrived < 2 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    });
+    return calls[1] > 0;
+  };
+  first.Begin();
+  EXPECT_TRUE(helped(first));
+  second.Begin();
+  EXPECT_FALSE(helped(first));  // its helper's CPU is the second caller's now
+  EXPECT_FALSE(helped(second));
+  first.End();
+  EXPECT_TRUE(helped(second));
+  second.End();
 }
 
 TEST(ThreadTeam, PassesOnExceptions) {

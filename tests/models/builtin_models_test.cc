@@ -37,8 +37,11 @@ TEST(BuiltinModels, HaveNamesLicencesAndAlignedBytes) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(model.onnx.data()) % 64, 0u);
     EXPECT_LT(model.onnx.size(), 1000000u) << "built-in models are small";
   }
-  EXPECT_TRUE(names.contains(DefaultModel().name));
   EXPECT_EQ(FindBuiltinModel("no such model"), nullptr);
+}
+
+TEST(BuiltinModels, TheDefaultEnlargesNoMoreThanItHasTo) {
+  for (const double scale : {2.5, 4.0, 8.0}) EXPECT_EQ(DefaultModel(scale).name, "default-x4");
 }
 
 TEST(BuiltinModels, AreTheNetworksOfTheirNames) {

@@ -121,6 +121,30 @@ TEST(Binary, BlockedColumnsOnEveryTarget) {
   ForceCpuTarget(AvailableCpuTargets().front());
 }
 
+// RunOne compares the reference and the vector kernel in every layout.
+TEST(Binary, AProductIsFollowedByAnActivation) {
+  std::mt19937 random(7);
+  const std::pair<const char*, std::function<double(double)>> activations[] = {
+      {"Relu", [](double x) { return std::max(x, 0.0); }},
+      {"LeakyRelu", [](double x) { return x < 0 ? 0.25 * x : x; }},
+      {"Clip", [](double x) { return std::clamp(x, 0.25, 0.5); }},
+      {"Sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }},
+      {"HardSigmoid", [](double x) { return std::clamp(0.25 * x + 0.5, 0.0, 1.0); }},
+      {"HardSwish", [](double x) { return x * std::clamp(x / 6 + 0.5, 0.0, 1.0); }},
+  };
+  for (const auto& [name, function] : activations) {
+    const Tensor a = RandomTensor({2, 20, 9, 7}, random), b = RandomTensor({2, 20, 1, 1}, random);
+    Tensor expected = Expected([](double x, double y) { return 9 * x * y; }, a, b);
+    for (float& v : expected.values<float>()) v = static_cast<float>(function(v));
+    Tensor a9 = a.Clone();
+    for (float& v : a9.values<float>()) v *= 9;
+    OpCall call("FusedMul");
+    call.Attr("activation", name).Attr("activation_alpha", 0.25f).Attr("activation_beta", 0.5f);
+    ExpectClose(call.In(std::move(a9)).In(b.Clone()).RunOne(), expected, 2e-6, name);
+  }
+  EXPECT_THROW(OpCall("FusedMul").In(Iota({2})).In(Iota({2})).Infer(), Error);
+}
+
 TEST(Binary, IntegersStayIntegers) {
   const std::int64_t big = (std::int64_t{1} << 53) + 1;
   EXPECT_EQ(ToVector<std::int64_t>(OpCall("Add").In(Int64s({big, 2})).In(Int64s({1, -5})).RunOne()),

@@ -51,15 +51,24 @@ Tensor ToLayout(const Tensor& t, Layout layout) {
   return out;
 }
 
-// The channels that pad the last block of a blocked tensor hold undefined values.
+// What pads a blocked tensor holds undefined values: channels of the last block, and the ends of
+// rows and planes.
 void SpoilPadding(Tensor& t) {
   const BlockedLayout b(t.shape());
+  const float nan = std::nanf("");
+  for (std::int64_t i = 0; i < b.images * b.blocks; ++i) {
+    float* plane = t.data<float>() + i * b.plane_stride;
+    for (std::int64_t y = 0; y < b.height; ++y) {
+      std::fill(plane + y * b.row_stride + b.width * b.lanes, plane + (y + 1) * b.row_stride, nan);
+    }
+    std::fill(plane + b.height * b.row_stride, plane + b.plane_stride, nan);
+  }
   for (std::int64_t n = 0; n < b.images; ++n) {
     for (std::int64_t c = b.channels; c < b.blocks * b.lanes; ++c) {
       for (std::int64_t y = 0; y < b.height; ++y) {
         for (std::int64_t x = 0; x < b.width; ++x) {
           t.data<float>()[n * b.image_stride + c / b.lanes * b.plane_stride + y * b.row_stride +
-                          x * b.lanes + c % b.lanes] = std::nanf("");
+                          x * b.lanes + c % b.lanes] = nan;
         }
       }
     }
@@ -214,6 +223,28 @@ TEST_P(ConvKernelTest, DirectAgreesWithReferenceInGroups) {
   }
 }
 
+// Layers of one tap run over the rows of blocked tensors as one, whatever lies between them.
+TEST_P(ConvKernelTest, DirectAgreesWithReferenceOnPointwiseLayers) {
+  const std::int64_t channels[] = {3, 16, 24, 33, 40, 96};
+  const std::int64_t widths[] = {1, 5, 16, 31, 64, 128};
+  for (int i = 0; i < 60; ++i) {
+    const std::int64_t in = channels[random_() % 6], out = channels[random_() % 6];
+    ConvCase c = RandomCase(1, in, out, random_);
+    c.x = {1 + i % 2, in, 1 + static_cast<std::int64_t>(random_() % 20), widths[random_() % 6]};
+    c.w = {out, in, 1, 1};
+    c.strides = c.dilations = {1, 1};
+    c.pads = {0, 0, 0, 0};
+    const Operands o = MakeOperands(c, random_);
+    for (Layout in_layout : kLayouts) {
+      for (Layout out_layout : kLayouts) {
+        PackCache packs;
+        const auto kernel = MakeDirectConv(Params(c), Constants(o), in_layout, out_layout, packs);
+        ASSERT_NO_FATAL_FAILURE(Check(*kernel, o, in_layout, out_layout));
+      }
+    }
+  }
+}
+
 TEST_P(ConvKernelTest, PlanarAgreesWithReference) {
   const std::int64_t channels[] = {1, 2, 3, 4, 5, 7, 12, 33};
   for (int i = 0; i < 100; ++i) {
@@ -221,12 +252,21 @@ TEST_P(ConvKernelTest, PlanarAgreesWithReference) {
     const ConvCase c = RandomCase(groups, groups * channels[random_() % 8],
                                   groups * channels[random_() % 7], random_);
     const Operands o = MakeOperands(c, random_);
-    for (Layout in : kLayouts) {
-      if (in == Layout::kBlocked && groups != 1) continue;
-      PackCache packs;
-      ASSERT_NO_FATAL_FAILURE(
-          Check(*MakePlanarConv(Params(c), Constants(o), in, packs), o, in, Layout::kRowMajor));
-    }
+    PackCache packs;
+    ASSERT_NO_FATAL_FAILURE(Check(*MakePlanarConv(Params(c), Constants(o), packs), o,
+                                  Layout::kRowMajor, Layout::kRowMajor));
+  }
+}
+
+TEST_P(ConvKernelTest, DotAgreesWithReference) {
+  const std::int64_t channels[] = {1, 3, 5, 16, 20, 33, 64};
+  for (int i = 0; i < 100; ++i) {
+    const auto out = 1 + static_cast<std::int64_t>(random_() % 8);
+    const ConvCase c = RandomCase(1, channels[random_() % 7], out, random_);
+    const Operands o = MakeOperands(c, random_);
+    PackCache packs;
+    ASSERT_NO_FATAL_FAILURE(Check(*MakeDotConv(Params(c), Constants(o), packs), o, Layout::kBlocked,
+                                  Layout::kRowMajor));
   }
 }
 
@@ -261,9 +301,12 @@ TEST_P(ConvKernelTest, TilesMeetWithoutASeam) {
         ASSERT_NO_FATAL_FAILURE(
             Check(*MakeDirectConv(Params(c), Constants(o), in, out, packs), o, in, out));
       }
-      ASSERT_NO_FATAL_FAILURE(
-          Check(*MakePlanarConv(Params(c), Constants(o), in, packs), o, in, Layout::kRowMajor));
     }
+    PackCache packs;
+    ASSERT_NO_FATAL_FAILURE(Check(*MakePlanarConv(Params(c), Constants(o), packs), o,
+                                  Layout::kRowMajor, Layout::kRowMajor));
+    ASSERT_NO_FATAL_FAILURE(Check(*MakeDotConv(Params(c), Constants(o), packs), o, Layout::kBlocked,
+                                  Layout::kRowMajor));
   }
 }
 
@@ -288,9 +331,9 @@ TEST_P(ConvKernelTest, EpiloguesTreatSpecialValuesAsTheReferenceDoes) {
       o.w = std::make_shared<Tensor>(Tensor::FromVector<float>(c.w, {1}));
       RunKernel(*MakeReferenceConv(Params(c)), Views(o, o.x.view(), o.addend.view()), o.wanted, 1);
       PackCache packs;
-      const auto check = [&](const Kernel& kernel, Layout layout) {
+      const auto check = [&](const Kernel& kernel, Layout in_layout, Layout layout) {
         Tensor out(DType::kFloat32, o.out, layout);
-        const Tensor x = ToLayout(o.x, layout);
+        const Tensor x = ToLayout(o.x, in_layout);
         const Tensor addend = o.addend.view().present() ? ToLayout(o.addend, layout) : Tensor();
         RunKernel(kernel, Views(o, x.view(), addend.view()), out, 1);
         const Tensor got = ToLayout(out, Layout::kRowMajor);
@@ -303,10 +346,11 @@ TEST_P(ConvKernelTest, EpiloguesTreatSpecialValuesAsTheReferenceDoes) {
         }
       };
       for (Layout layout : kLayouts) {
-        check(*MakeDirectConv(Params(c), Constants(o), layout, layout, packs), layout);
+        check(*MakeDirectConv(Params(c), Constants(o), layout, layout, packs), layout, layout);
       }
-      check(*MakePlanarConv(Params(c), Constants(o), Layout::kRowMajor, packs), Layout::kRowMajor);
-      check(*MakeDepthwiseConv(Params(c), Constants(o), packs), Layout::kBlocked);
+      check(*MakePlanarConv(Params(c), Constants(o), packs), Layout::kRowMajor, Layout::kRowMajor);
+      check(*MakeDotConv(Params(c), Constants(o), packs), Layout::kBlocked, Layout::kRowMajor);
+      check(*MakeDepthwiseConv(Params(c), Constants(o), packs), Layout::kBlocked, Layout::kBlocked);
     }
   }
 }

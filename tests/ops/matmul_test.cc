@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
 #include "tests/ops/op_test_util.h"
 
 namespace tessera {
@@ -49,6 +53,33 @@ TEST(Gemm, TakesEveryAttributeAndBroadcastsC) {
       }
     }
   }
+}
+
+// RunOne compares the reference and the vector kernel.
+TEST(Gemm, IsFollowedByAnActivation) {
+  std::mt19937 random(18);
+  const std::pair<const char*, std::function<double(double)>> activations[] = {
+      {"Relu", [](double x) { return std::max(x, 0.0); }},
+      {"LeakyRelu", [](double x) { return x < 0 ? 0.25 * x : x; }},
+      {"Clip", [](double x) { return std::clamp(x, 0.25, 0.5); }},
+      {"Sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }},
+      {"HardSigmoid", [](double x) { return std::clamp(0.25 * x + 0.5, 0.0, 1.0); }},
+      {"HardSwish", [](double x) { return x * std::clamp(x / 6 + 0.5, 0.0, 1.0); }},
+  };
+  for (const auto& [name, function] : activations) {
+    for (const std::int64_t rows : {1, 7}) {
+      const Tensor a = RandomTensor({rows, 24}, random), b = RandomTensor({150, 24}, random);
+      const Tensor c = RandomTensor({150}, random);
+      Tensor expected = ExpectedGemm(a, false, b, true, 1, 1, c);
+      for (float& v : expected.values<float>()) v = static_cast<float>(function(v));
+      OpCall call("FusedGemm");
+      call.Attr("transB", 1).Attr("activation", name);
+      call.Attr("activation_alpha", 0.25f).Attr("activation_beta", 0.5f);
+      call.In(a.Clone()).In(b.Clone()).In(c.Clone());
+      ExpectClose(call.RunOne(2e-6), expected, 2e-6, name);
+    }
+  }
+  EXPECT_THROW(OpCall("FusedGemm").In(Iota({2, 3})).In(Iota({3, 2})).Infer(), Error);
 }
 
 TEST(Gemm, SplitsLargeProducts) {

@@ -14,6 +14,7 @@
 #include "ops/error.h"
 #include "pipeline/image_reader.h"
 #include "pipeline/image_writer.h"
+#include "pipeline/png_strip.h"
 #include "tests/pipeline/test_pictures.h"
 
 namespace tessera {
@@ -555,6 +556,48 @@ TEST_F(Writing, SizesThatAFormatCannotHoldAreRefused) {
   EXPECT_EQ(folder_.NumFiles(), 0u);
 }
 
+// Rows of more than a strip's bytes, of about half of them, and of few; noise and slopes, which
+// take different filters.
+TEST_F(Writing, StripsOfAPngJoin) {
+  for (const int channels : {1, 2, 3, 4}) {
+    for (const int bits : {8, 16}) {
+      for (const std::int64_t width : {300000, 150000 / channels, 257}) {
+        PictureFormat format{.width = width, .height = 0, .channels = channels, .bit_depth = bits};
+        const std::int64_t rows = PngStripRows(format);
+        for (const std::int64_t height : {rows - 1, rows, rows + 1, 2 * rows + 1}) {
+          if (height == 0 || width * height > 1000000) continue;
+          format.height = height;
+          const Picture picture = NoisePicture(format);
+          for (std::int64_t y = 0; y < height / 2; ++y) {
+            for (std::int64_t x = 0; x < width; ++x) {
+              for (int c = 0; c < channels; ++c) {
+                SetSample(picture, x, y, c, static_cast<std::uint32_t>(x / 4 + 3 * y + c));
+              }
+            }
+          }
+          SCOPED_TRACE(testing::Message() << width << "x" << height << ", " << channels
+                                          << " channels of " << bits << " bits");
+          WritePicture(folder_ / "a.png", ImageFormat::kPng, picture);
+          const PictureFile read = ReadPicture(folder_ / "a.png");
+          EXPECT_TRUE(SamePixels(read.picture, picture));
+          EXPECT_THAT(read.warnings, testing::IsEmpty());
+        }
+      }
+    }
+  }
+}
+
+TEST_F(Writing, SlopesMakeSmallPngs) {
+  const Picture slope = NoisePicture({.width = 1000, .height = 1000});
+  for (std::int64_t y = 0; y < 1000; ++y) {
+    for (std::int64_t x = 0; x < 1000; ++x) {
+      for (int c = 0; c < 3; ++c) SetSample(slope, x, y, c, static_cast<std::uint32_t>(x + 2 * y));
+    }
+  }
+  WritePicture(folder_ / "a.png", ImageFormat::kPng, slope);
+  EXPECT_LT(ReadBytes(folder_ / "a.png").size() * 100, slope.bytes());
+}
+
 TEST_F(Writing, AFullDiskIsAnError) {
   FILE* full = std::fopen("/dev/full", "wb");
   if (full == nullptr) GTEST_SKIP() << "there is no /dev/full";
@@ -562,7 +605,11 @@ TEST_F(Writing, AFullDiskIsAnError) {
     const Picture picture = NoisePicture({.width = 300, .height = 300});
     EXPECT_NE(ErrorOf([&] {
                 const auto writer = MakeImageWriter(format, picture.format(), {}, full);
-                for (std::int64_t y = 0; y < 300; ++y) writer->WriteRow(picture.Row(y));
+                const std::int64_t rows = writer->StripRows();
+                for (std::int64_t y = 0; y < 300; y += rows) {
+                  const std::int64_t end = std::min<std::int64_t>(300, y + rows);
+                  writer->WriteStrip(picture, y, end, writer->PackStrip(picture, y, end));
+                }
                 writer->Finish();
                 Require(std::fflush(full) == 0, "full");
               }),

@@ -205,8 +205,10 @@ TEST(DeepNetwork, AHaloOfAPartOfTheFieldIsEnough) {
 }
 
 TEST(BuiltinModel, TilesDoNotShow) {
-  const BuiltinModel& model = DefaultModel();
-  CheckRuleOnBoth(Session::LoadFromMemory(model.onnx, std::string(model.name)));
+  for (const BuiltinModel& model : BuiltinModels()) {
+    SCOPED_TRACE(model.name);
+    CheckRuleOnBoth(Session::LoadFromMemory(model.onnx, std::string(model.name)));
+  }
 }
 
 }  // namespace

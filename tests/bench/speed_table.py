@@ -1,0 +1,226 @@
+"""The speed of onnx-bench beside ONNX Runtime's, network by network, as a Markdown table.
+
+scripts/bench.sh calls this. Both programs run in processes of their own that alternate; each
+process times several runs. The table has the least time over all processes, the median of their
+medians, and the most memory that a process had (wait4).
+"""
+import argparse
+import array
+import datetime
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple, Optional
+
+HERE = Path(__file__).resolve().parent
+
+
+class Row(NamedTuple):
+    title: str
+    inputs: tuple  # NAME:SHAPE each
+    small: tuple  # the same, for --quick
+    iterations: int
+    published: Optional[str] = None  # file below models/ of the shared folder
+    built: Optional[str] = None  # name for build-model
+
+
+PICTURE = ('input:1x3x256x256',)
+SMALL_PICTURE = ('input:1x3x16x16',)
+COEFFICIENTS = ('coefficients:1x65536',)
+SEARCH = ('input:1x3x255x255',)
+FEATURES = ('input1:1x48x8x8', 'input2:1x48x16x16')
+ROWS = (
+    Row('realesr-general-x4v3, 256x256', PICTURE, SMALL_PICTURE, 4, 'x4v3.onnx', 'srvgg-x4v3'),
+    Row('realesr-animevideov3-x2, 256x256', PICTURE, SMALL_PICTURE, 5, 'animevideov3-x2.onnx',
+        'srvgg-animevideov3'),
+    Row('SPAN x4, 256x256', PICTURE, SMALL_PICTURE, 6, 'spanx4.onnx', 'span-x4'),
+    Row('RealESRGAN_x4plus, 64x64', ('input:1x3x64x64',), ('input:1x3x8x8',), 4,
+        built='rrdbnet-x4plus'),
+    Row('F5DCTNet v1', COEFFICIENTS, COEFFICIENTS, 10, built='f5dctnet-v1'),
+    Row('F5DCTNet v1ss', COEFFICIENTS, COEFFICIENTS, 30, built='f5dctnet-v1ss'),
+    Row('NanoTrack v2 backbone, 255x255', SEARCH, SEARCH, 50,
+        published='nanotrack/nanotrackv2_backbone.onnx'),
+    Row('NanoTrack v2 head', FEATURES, FEATURES, 100, published='nanotrack/nanotrackv2_head.onnx'),
+)
+# The most that an output may differ, relative to its largest value.
+TOLERANCE = 1e-3
+
+
+class Model(NamedTuple):
+    path: Path
+    note: str
+
+
+def find_model(row, shared, build, folder):
+    """The published network if it is there, else the equivalent one with random weights."""
+    if row.published and (shared / 'models' / row.published).exists():
+        return Model(shared / 'models' / row.published, '')
+    if not row.built:
+        return None
+    path = folder / f'{row.built}.onnx'
+    subprocess.run([build / 'bin/build-model', row.built, path], check=True)
+    return Model(path, f' ({row.built}, random weights)')
+
+
+class Sample(NamedTuple):
+    """What one process measured."""
+    report: dict
+    peak_mb: float
+
+
+class Program(NamedTuple):
+    command: list
+    environment: dict = {}
+
+    def run(self, *arguments):
+        """Standard output and peak memory in MB of one process."""
+        command = [*self.command, *map(str, arguments)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE,
+                                   env={**os.environ, **self.environment})
+        with process.stdout as pipe:
+            output = pipe.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            raise SystemExit(f'bench: failed: {" ".join(map(str, command))}')
+        return output, usage.ru_maxrss / 1024
+
+    def measure(self, model, inputs, *options):
+        inputs = [argument for spec in inputs for argument in ('--input', spec)]
+        output, peak_mb = self.run(model, *inputs, *options)
+        return Sample(json.loads(output), peak_mb)
+
+
+def outputs_agree(ours, theirs):
+    """Whether two folders hold the same names and, nearly, the same values."""
+    names = sorted(path.name for path in ours.iterdir())
+    if not names or names != sorted(path.name for path in theirs.iterdir()):
+        return False
+    for name in names:
+        a, b = (array.array('f', (folder / name).read_bytes()) for folder in (ours, theirs))
+        limit = TOLERANCE * max(map(abs, b), default=0)
+        # NaN is not within the limit either.
+        if len(a) != len(b) or not all(abs(x - y) <= limit for x, y in zip(a, b)):
+            return False
+    return True
+
+
+def number(value):
+    return f'{value:.0f}' if value >= 100 else f'{value:.1f}' if value >= 10 else f'{value:.2f}'
+
+
+def check_outputs(row, model, inputs, programs):
+    """Fast and wrong is not fast."""
+    with tempfile.TemporaryDirectory() as folder:
+        folders = [Path(folder, str(i)) for i in range(len(programs))]
+        for program, dump in zip(programs, folders):
+            program.measure(model.path, inputs, '--dump', dump)
+        if not outputs_agree(*folders):
+            raise SystemExit(f'bench: {row.title}: the outputs differ')
+
+
+def measure_line(row, model, programs, threads, arguments):
+    """The cells of one line of the table."""
+    inputs = row.small if arguments.quick else row.inputs
+    options = ['--threads', threads, '--iters', 1 if arguments.quick else row.iterations,
+               '--warmup', 0 if arguments.quick else 1]
+    if len(programs) == 2:
+        check_outputs(row, model, inputs, programs)
+    samples = [[] for _ in programs]
+    for _ in range(arguments.rounds):
+        for program, list_ in zip(programs, samples):
+            list_.append(program.measure(model.path, inputs, *options))
+
+    def column(statistic, field):
+        return [statistic(sample.report[field] for sample in list_) for list_ in samples]
+
+    least = column(min, 'min_ms')
+    cells = [row.title + model.note, threads]
+    for minimum, median in zip(least, column(statistics.median, 'p50_ms')):
+        cells += [number(minimum), number(median)]
+    if len(programs) == 2:
+        cells.append(f'{least[1] / least[0]:.2f}')
+    cells += map(number, column(min, 'load_ms'))
+    cells += [number(max(sample.peak_mb for sample in list_)) for list_ in samples]
+    return cells
+
+
+def machine():
+    names = [line.split(':', 1)[1].strip()
+             for line in Path('/proc/cpuinfo').read_text().splitlines()
+             if line.startswith('model name')]
+    return f'{names[0] if names else os.uname().machine}, {len(os.sched_getaffinity(0))} CPUs'
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(prog='scripts/bench.sh', description=__doc__.split('\n')[0])
+    parser.add_argument('--build', type=Path, required=True, help=argparse.SUPPRESS)
+    parser.add_argument('--onnxruntime', type=Path, help=argparse.SUPPRESS)
+    parser.add_argument('--quick', action='store_true',
+                        help='one short run of each network: a test of this script')
+    parser.add_argument('--rounds', type=int, default=3, help='processes a line (default 3)')
+    parser.add_argument('--threads', type=int, action='append', help='default: 1 and 2')
+    parser.add_argument('--only', default='', help='networks whose name holds this')
+    parser.add_argument('--out', type=Path, help='default: bench.md in the build folder')
+    arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.rounds = 1
+    arguments.threads = arguments.threads or [1, 2]
+    name = 'bench-quick.md' if arguments.quick else 'bench.md'
+    arguments.out = arguments.out or arguments.build / name
+    return arguments
+
+
+def table(headers, lines):
+    rows = [headers, ['---'] * len(headers), *lines]
+    return ['| ' + ' | '.join(map(str, row)) + ' |' for row in rows]
+
+
+def main():
+    arguments = parse_arguments()
+    shared = Path(os.environ.get('TESSERA_SHARED', HERE.parents[2] / 'shared'))
+    programs = [Program([arguments.build / 'bin/onnx-bench', '--json'])]
+    names = ['Tessera']
+    notes = ['One short run of small inputs: no measurement.'] if arguments.quick else []
+    notes += [f'{machine()}; {datetime.date.today()}; {arguments.rounds} processes a line. '
+              'Milliseconds for one run: the least, and the median. Loading includes planning, '
+              'for Tessera.']
+    if arguments.onnxruntime:
+        modules = arguments.onnxruntime.resolve()
+        node = {'NODE_PATH': str(modules)}
+        programs.append(Program(['node', HERE / 'ort_bench.js'], node))
+        version = json.loads((modules / 'onnxruntime-node/package.json').read_text())['version']
+        names.append(f'ONNX Runtime {version}')
+        _, node_mb = Program(['node'], node).run('-e', 'require("onnxruntime-node")')
+        notes.append(f'Peak memory is that of the process; Node.js with ONNX Runtime takes '
+                     f'{node_mb:.0f} MB of it before a network is loaded.')
+    headers = ['network, input', 'threads']
+    headers += [header for name in names for header in (f'{name}, ms', 'median')]
+    headers += ['ratio'] if len(names) == 2 else []
+    headers += [f'{name}, {what}' for what in ('load ms', 'peak MB') for name in names]
+
+    lines, missing = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for row in ROWS:
+            if arguments.only not in row.title:
+                continue
+            model = find_model(row, shared, arguments.build, Path(folder))
+            if model is None:
+                missing.append(row.title)
+                continue
+            for threads in arguments.threads:
+                lines.append(measure_line(row, model, programs, threads, arguments))
+                print('bench:', *lines[-1], file=sys.stderr, flush=True)
+    if missing:
+        notes.append('Not measured, for want of their files: ' + '; '.join(missing) + '.')
+    text = '\n'.join([*notes, '', *table(headers, lines)]) + '\n'
+    arguments.out.write_text(text)
+    print(text, end='')
+
+
+if __name__ == '__main__':
+    main()
