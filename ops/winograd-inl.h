@@ -341,7 +341,7 @@ inline void MultiplyBlock(const WinogradPlan& plan, const float* weights,
       u += channels * group.vectors * kLanes;
     }
     weights += plan.u_stride;
-    m += plan.m_stride;
+    m += plan.position_stride;
   }
 }
 
@@ -469,7 +469,7 @@ void TransformOutputBlock(const WinogradPlan& plan, const WinogradData& data,
         PrefetchPixels<false>(data.addend + block * out.plane_stride, out.row_stride, next);
       }
       if (whole) {
-        TransformOutputTile<kM>(source, plan.m_stride, bias, slope, finish, addend, target,
+        TransformOutputTile<kM>(source, plan.position_stride, bias, slope, finish, addend, target,
                                 out.row_stride);
         continue;
       }
@@ -478,7 +478,7 @@ void TransformOutputBlock(const WinogradPlan& plan, const WinogradData& data,
         std::fill(std::begin(partial), std::end(partial), 0.0f);
         CopyPixels(addend, out.row_stride, partial, kRowStride, window);
       }
-      TransformOutputTile<kM>(source, plan.m_stride, bias, slope, finish,
+      TransformOutputTile<kM>(source, plan.position_stride, bias, slope, finish,
                               addend ? partial : nullptr, partial, kRowStride);
       CopyPixels(partial, kRowStride, target, out.row_stride, window);
     }
@@ -524,13 +524,14 @@ std::span<const Run> FindRuns(const WinogradPlan& plan, const WinogradData& data
 template <int kM>
 void RunBlock(const WinogradPlan& plan, const WinogradData& data, std::int64_t first,
               std::int64_t tiles, float* scratch) {
-  float* const m = scratch + plan.NumPositions() * plan.v_stride;
-  auto* const runs = reinterpret_cast<Run*>(m + plan.NumPositions() * plan.m_stride);
+  float* const m = scratch;
+  float* const end = m + (plan.NumPositions() + 1) * plan.position_stride;
+  auto* const runs = reinterpret_cast<Run*>(end);
   TransformedTiles v = data.transformed;
   if (v.data != nullptr) {
     v.data += first * kLanes;
   } else {
-    v = {scratch, plan.v_stride, tiles * kLanes};
+    v = {m + plan.position_stride, plan.position_stride, tiles * kLanes};
     TransformInputBlock<kM>(plan, data.input, first, tiles, v);
   }
   MultiplyBlock(plan, data.weights, v, m, tiles, FindRuns<kM>(plan, data, first, tiles, runs));

@@ -112,8 +112,7 @@ WinogradPlan MakePlan(const ConvParams& p, int m) {
       .tiles_across = DivideUp(p.out_width, m),
       .groups = {},
       .block_tiles = 0,
-      .v_stride = 0,
-      .m_stride = 0,
+      .position_stride = 0,
       .u_stride = 0,
       .max_runs = 0,
   };
@@ -125,8 +124,8 @@ WinogradPlan MakePlan(const ConvParams& p, int m) {
   const std::int64_t max = HWY_DYNAMIC_DISPATCH(MaxTilesPerProduct)(plan.groups[0].vectors);
   plan.block_tiles = std::max<std::int64_t>(kBlockTiles / max, 1) * max;
   plan.block_tiles = std::min(plan.block_tiles, std::max<std::int64_t>(plan.NumTiles(), 1));
-  plan.v_stride = PositionStride(plan.block_tiles * plan.in.blocks * plan.in.lanes);
-  plan.m_stride = PositionStride(plan.block_tiles * plan.out.blocks * plan.out.lanes);
+  plan.position_stride =
+      PositionStride(plan.block_tiles * std::max(plan.in.blocks, plan.out.blocks) * plan.out.lanes);
   plan.u_stride = PositionStride(plan.in.channels * plan.out.blocks * plan.out.lanes);
   const std::int64_t bytes =
       (plan.in.NumFloats() + plan.out.NumFloats()) * static_cast<std::int64_t>(sizeof(float));

@@ -48,9 +48,11 @@ struct WinogradPlan {
 
   // A block of tiles goes through all three steps at once, so that V and M stay in the L2 cache.
   std::int64_t block_tiles;
-  // V is [position][input vector][tile][lane], M [position][output vector][tile][lane].
+  // V is [position][input vector][tile][lane], M [position][output vector][tile][lane]. They share
+  // their memory: M of a position lies where V of the position before it was.
+  std::int64_t position_stride;  // floats from one position of V and M to the next
   // U is [position][group][input channel][vector of group][lane].
-  std::int64_t v_stride, m_stride, u_stride;  // floats from one position to the next
+  std::int64_t u_stride;
 
   // Rows of pixels that are fetched into the cache during the products of a block; 0 if the layer
   // is so small that it lies there already.
@@ -63,7 +65,7 @@ struct WinogradPlan {
   std::int64_t RunsPerProduct() const { return in.channels / in.lanes * 2; }
   // Of V, M and the addresses of the runs.
   std::int64_t BlockBytes() const {
-    return NumPositions() * (v_stride + m_stride) * static_cast<std::int64_t>(sizeof(float)) +
+    return (NumPositions() + 1) * position_stride * static_cast<std::int64_t>(sizeof(float)) +
            max_runs * static_cast<std::int64_t>(sizeof(const float*));
   }
 };
