@@ -10,7 +10,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <utility>
 
 #include "hwy/cache_control.h"
@@ -246,6 +245,7 @@ inline constexpr int kMaxVectors = 3;
 // kRunLines cache lines, one for each row of a tile's pixels in a block of channels. (Hardware
 // prefetchers do not follow the transforms from row to row and from plane to plane.)
 inline constexpr int kRunLines = kLanes / 2;
+inline constexpr std::ptrdiff_t kRunFloats = kRunLines * kAlignment / sizeof(float);
 using Run = const float*;
 
 // m[vector][tile] = sum over the channels c of v[c / kLanes][tile][c % kLanes] * u[c][vector], for
@@ -317,26 +317,28 @@ inline MultiplyFn FindMultiply(int tiles, int vectors) {
   return tables[vectors - 1][tiles - 1];
 }
 
-// M = U V for `tiles` tiles.
-inline void MultiplyBlock(const WinogradPlan& plan, const float* weights,
-                          const TransformedTiles& transformed, float* m, std::int64_t tiles,
-                          std::span<const Run> runs) {
+// M = U V for `tiles` tiles. Before each product, next_runs(v, first_vector) says what to fetch
+// meanwhile, given the first V that it reads and the first vector of M that it makes.
+template <class NextRuns>
+void MultiplyBlock(const WinogradPlan& plan, const float* weights,
+                   const TransformedTiles& transformed, float* m, std::int64_t tiles,
+                   const NextRuns& next_runs) {
   const std::int64_t channels = plan.in.channels;
-  const auto runs_a_call = static_cast<std::size_t>(plan.RunsPerProduct());
   const std::ptrdiff_t m_stride = tiles * kLanes;
   for (std::int64_t position = 0; position < plan.NumPositions(); ++position) {
-    const float* const v = transformed.data + position * transformed.position_stride;
     const float* u = weights;
     for (const WinogradGroup& group : plan.groups) {
-      float* const m_group = m + group.first_vector * m_stride;
+      const float* v = transformed.data + position * transformed.position_stride;
+      float* m_group = m + group.first_vector * m_stride;
       const std::int64_t max = kMaxTiles[group.vectors - 1];
       std::int64_t parts = (tiles + max - 1) / max;
-      for (std::int64_t t = 0, count; t < tiles; t += count, --parts) {
-        count = (tiles - t + parts - 1) / parts;
-        FindMultiply(static_cast<int>(count), group.vectors)(
-            v + t * kLanes, transformed.vector_stride, u, channels, m_group + t * kLanes, m_stride,
-            runs.empty() ? nullptr : runs.data());
-        runs = runs.subspan(std::min(runs_a_call, runs.size()));
+      for (std::int64_t left = tiles, count; left > 0; left -= count, --parts) {
+        count = (left + parts - 1) / parts;
+        FindMultiply(static_cast<int>(count), group.vectors)(v, transformed.vector_stride, u,
+                                                             channels, m_group, m_stride,
+                                                             next_runs(v, group.first_vector));
+        v += count * kLanes;
+        m_group += count * kLanes;
       }
       u += channels * group.vectors * kLanes;
     }
@@ -495,11 +497,11 @@ void TransformWeights(const WinogradPlan& plan, const float* weights, float* u) 
   }
 }
 
-// What the tiles [first, first + tiles) write, and what those after them read.
+// What the tiles [first, first + tiles) write, and what those after them read. Returns the end.
 template <int kM>
-std::span<const Run> FindRuns(const WinogradPlan& plan, const WinogradData& data,
-                              std::int64_t first, std::int64_t tiles, Run* runs) {
-  if (plan.max_runs == 0) return {};
+const Run* FindRuns(const WinogradPlan& plan, const WinogradData& data, std::int64_t first,
+                    std::int64_t tiles, Run* runs) {
+  if (plan.max_runs == 0) return runs;
   const auto add_rows = [&](const float* image, const BlockedLayout& layout, const Window& window) {
     for (std::int64_t block = 0; block < layout.blocks; ++block) {
       const float* const plane = image + block * layout.plane_stride + window.offset;
@@ -517,7 +519,7 @@ std::span<const Run> FindRuns(const WinogradPlan& plan, const WinogradData& data
   }
   // In whole portions, so that the products need not count.
   while ((runs - begin) % plan.RunsPerProduct() != 0) *runs++ = data.output;
-  return {begin, runs};
+  return runs;
 }
 
 // Computes the output tiles [first, first + tiles), tiles <= plan.block_tiles.
@@ -527,14 +529,30 @@ void RunBlock(const WinogradPlan& plan, const WinogradData& data, std::int64_t f
   float* const m = scratch;
   float* const end = m + (plan.NumPositions() + 1) * plan.position_stride;
   auto* const runs = reinterpret_cast<Run*>(end);
-  TransformedTiles v = data.transformed;
-  if (v.data != nullptr) {
+  const std::int64_t runs_a_call = plan.RunsPerProduct();
+  if (data.transformed.data != nullptr) {
+    TransformedTiles v = data.transformed;
     v.data += first * kLanes;
+    // V comes from the outer cache: what the next position reads of it.
+    MultiplyBlock(plan, data.weights, v, m, tiles,
+                  [&](const float* row, int first_vector) -> const Run* {
+                    if (first_vector > 0 || plan.max_runs == 0) return nullptr;
+                    row += v.position_stride;
+                    for (std::int64_t i = 0; i < runs_a_call; i += 2, row += v.vector_stride) {
+                      runs[i] = row;
+                      runs[i + 1] = row + kRunFloats;
+                    }
+                    return runs;
+                  });
   } else {
-    v = {m + plan.position_stride, plan.position_stride, tiles * kLanes};
+    const TransformedTiles v{m + plan.position_stride, plan.position_stride, tiles * kLanes};
     TransformInputBlock<kM>(plan, data.input, first, tiles, v);
+    const Run* next = runs;
+    const Run* const runs_end = FindRuns<kM>(plan, data, first, tiles, runs);
+    MultiplyBlock(plan, data.weights, v, m, tiles, [&](const float*, int) -> const Run* {
+      return next == runs_end ? nullptr : std::exchange(next, next + runs_a_call);
+    });
   }
-  MultiplyBlock(plan, data.weights, v, m, tiles, FindRuns<kM>(plan, data, first, tiles, runs));
   WithFinisher(data.epilogue, [&](const auto& finish) HWY_ATTR {
     TransformOutputBlock<kM>(plan, data, finish, first, tiles, m);
   });

@@ -101,7 +101,7 @@ AlignedBuffer PackWeights(const Tensor& weights, const WinogradPlan& plan) {
 // Input and output of a layer that are smaller than this stay in the outer cache between layers.
 constexpr std::int64_t kMinBytesToPrefetch = 8 << 20;
 
-WinogradPlan MakePlan(const ConvParams& p, int m) {
+WinogradPlan MakePlan(const ConvParams& p, int m, bool input_is_transformed = false) {
   WinogradPlan plan{
       .m = m,
       .in = BlockedLayout({p.batch, p.in_channels, p.in_height, p.in_width}),
@@ -129,7 +129,9 @@ WinogradPlan MakePlan(const ConvParams& p, int m) {
   plan.u_stride = PositionStride(plan.in.channels * plan.out.blocks * plan.out.lanes);
   const std::int64_t bytes =
       (plan.in.NumFloats() + plan.out.NumFloats()) * static_cast<std::int64_t>(sizeof(float));
-  if (bytes >= kMinBytesToPrefetch && plan.in.lanes > 1 && plan.RunsPerProduct() > 0) {
+  if (plan.in.lanes > 1 && input_is_transformed) {
+    plan.max_runs = plan.RunsPerProduct();
+  } else if (plan.in.lanes > 1 && plan.RunsPerProduct() > 0 && bytes >= kMinBytesToPrefetch) {
     plan.max_runs =
         plan.block_tiles * m * (plan.in.blocks + plan.out.blocks) + plan.RunsPerProduct();
   }
@@ -242,7 +244,7 @@ class WinogradConv final : public Kernel {
   WinogradConv(const ConvParams& params, int m, bool input_is_transformed,
                const ConvConstants& constants, PackCache& packs)
       : params_(params),
-        plan_(MakePlan(params, m)),
+        plan_(MakePlan(params, m, input_is_transformed)),
         input_is_transformed_(input_is_transformed),
         operands_(PackEpilogue(params.epilogue, constants.bias.get(), constants.slope.get(),
                                params.out_channels, plan_.out.blocks * plan_.out.lanes)),

@@ -54,8 +54,8 @@ struct WinogradPlan {
   // U is [position][group][input channel][vector of group][lane].
   std::int64_t u_stride;
 
-  // Rows of pixels that are fetched into the cache during the products of a block; 0 if the layer
-  // is so small that it lies there already.
+  // Rows of pixels, or of V if it is given, that are fetched into the cache during the products of
+  // a block; 0 if the layer is so small that it lies there already.
   std::int64_t max_runs;
 
   std::int64_t NumPositions() const { return (m + 2) * (m + 2); }
