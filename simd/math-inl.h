@@ -17,7 +17,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 // min(max(x, lo), hi); NaN stays NaN.
 template <class V>
 HWY_INLINE V ClampOrNan(V x, V lo, V hi) {
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSE2
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
   // MAXPS and MINPS return their second operand if one is NaN. Elsewhere that is another matter.
   return hn::Min(hi, hn::Max(lo, x));
 #else
