@@ -26,6 +26,7 @@ struct Storage {
   BufferRef::Kind kind = BufferRef::Kind::kArena;
   std::size_t index = 0;
   std::size_t bytes = 0;
+  int tensors = 0;            // that lie in it
   int first = -1, last = -1;  // steps that write and read it first and last
 };
 
@@ -68,6 +69,7 @@ class Planner {
 
   TensorId NewTensor(const TensorInfo& info, int storage) {
     tensors_.push_back({info, storage});
+    ++storages_[static_cast<std::size_t>(storage)].tensors;
     return static_cast<TensorId>(tensors_.size()) - 1;
   }
 
@@ -232,11 +234,17 @@ class Planner {
 
   // Whether a tensor has a storage of ours to itself, so that it can be moved into another one.
   bool OwnsStorage(TensorId t) const {
-    const int storage = tensors_[static_cast<std::size_t>(t)].storage;
-    const auto lies_there = [&](const PlanTensor& other) { return other.storage == storage; };
-    return FillsStorage(t) &&
-           storages_[static_cast<std::size_t>(storage)].kind == BufferRef::Kind::kArena &&
-           std::count_if(tensors_.begin(), tensors_.end(), lies_there) == 1;
+    const Storage& s =
+        storages_[static_cast<std::size_t>(tensors_[static_cast<std::size_t>(t)].storage)];
+    return FillsStorage(t) && s.kind == BufferRef::Kind::kArena && s.tensors == 1;
+  }
+
+  void MoveTensor(TensorId t, int storage, std::size_t offset) {
+    PlanTensor& tensor = tensors_[static_cast<std::size_t>(t)];
+    --StorageOf(t).tensors;
+    tensor.storage = storage;
+    tensor.offset = offset;
+    ++StorageOf(t).tensors;
   }
 
   // Whether a Concat only puts its inputs' bytes one after the other: nothing but ones before the
@@ -290,9 +298,7 @@ class Planner {
     }
     std::size_t offset = whole.offset;
     for (TensorId t : inputs) {
-      PlanTensor& tensor = tensors_[static_cast<std::size_t>(t)];
-      tensor.storage = whole.storage;
-      tensor.offset = offset;
+      MoveTensor(t, whole.storage, offset);
       offset += Bytes(t);
     }
     return true;
@@ -302,10 +308,8 @@ class Planner {
   // has a place in another Concat's output: it is wanted there.
   bool AdoptAdjacent(TensorId out, const std::vector<TensorId>& inputs) {
     if (!OwnsStorage(out) || !AreAdjacent(inputs)) return false;
-    PlanTensor& tensor = tensors_[static_cast<std::size_t>(out)];
     const PlanTensor& head = tensors_[static_cast<std::size_t>(inputs[0])];
-    tensor.storage = head.storage;
-    tensor.offset = head.offset;
+    MoveTensor(out, head.storage, head.offset);
     return true;
   }
 
