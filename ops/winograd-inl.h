@@ -514,8 +514,11 @@ const Run* FindRuns(const WinogradPlan& plan, const WinogradData& data, std::int
   for (std::int64_t t = end; t < next_end; ++t) {
     add_rows(data.input, plan.in, FindInput<kM>(plan, t));
   }
+  const bool separate_addend = data.addend != nullptr && data.addend != data.output;
   for (std::int64_t t = first; t < end; ++t) {
-    add_rows(data.output, plan.out, FindOutput<kM>(plan, t));
+    const Window window = FindOutput<kM>(plan, t);
+    add_rows(data.output, plan.out, window);
+    if (separate_addend) add_rows(data.addend, plan.out, window);
   }
   // In whole portions, so that the products need not count.
   while ((runs - begin) % plan.RunsPerProduct() != 0) *runs++ = data.output;

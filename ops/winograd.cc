@@ -132,8 +132,8 @@ WinogradPlan MakePlan(const ConvParams& p, int m, bool input_is_transformed = fa
   if (plan.in.lanes > 1 && input_is_transformed) {
     plan.max_runs = plan.RunsPerProduct();
   } else if (plan.in.lanes > 1 && plan.RunsPerProduct() > 0 && bytes >= kMinBytesToPrefetch) {
-    plan.max_runs =
-        plan.block_tiles * m * (plan.in.blocks + plan.out.blocks) + plan.RunsPerProduct();
+    const std::int64_t planes = plan.in.blocks + 2 * plan.out.blocks;  // with those of an addend
+    plan.max_runs = plan.block_tiles * m * planes + plan.RunsPerProduct();
   }
   return plan;
 }
