@@ -43,6 +43,8 @@ const Pass kPasses[] = {
     {"share-winograd-input",
      "convolutions of a dense block read channels that were transformed for Winograd once",
      PassStage::kFast, ShareWinogradInput},
+    {"stream-depthwise", "depthwise and pointwise convolutions are computed together, by rows",
+     PassStage::kFast, StreamDepthwise},
     {"view-one-pixel", "tensors of one pixel change their layout in place", PassStage::kPlan,
      nullptr},
     {"concat-in-place", "inputs of a Concat that only appends are computed in their place in it",

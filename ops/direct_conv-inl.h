@@ -213,8 +213,10 @@ class DirectTask {
       input_ = run_.inputs[0].data<float>() + image_ * plan_.input.image_stride + x0_ * kLanes;
     } else {
       const std::int64_t blocks = (plan_.group_channels + plan_.in_lanes - 1) / plan_.in_lanes;
-      CopyInput(plan_.groups[begin].first_input_block,
-                plan_.groups[end - 1].first_input_block + blocks);
+      if (!plan_.input_given) {
+        CopyInput(plan_.groups[begin].first_input_block,
+                  plan_.groups[end - 1].first_input_block + blocks);
+      }
       input_ = scratch_;
       input_y_ = y0_ * p_.stride_h - p_.pad_top;
     }

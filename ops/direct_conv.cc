@@ -16,7 +16,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace tessera::HWY_NAMESPACE {
 
-void RunDirectTask(const DirectPlan& plan, const RunContext& run, std::int64_t task, int thread) {
+void RunDirectTaskOfTarget(const DirectPlan& plan, const RunContext& run, std::int64_t task,
+                           int thread) {
   DirectTask(plan, run, task, thread).Run();
 }
 
@@ -27,7 +28,7 @@ HWY_AFTER_NAMESPACE();
 namespace tessera {
 namespace {
 
-HWY_EXPORT(RunDirectTask);
+HWY_EXPORT(RunDirectTaskOfTarget);
 
 // Micro-tiles of two vectors need the fewest loads; an odd block makes one of three.
 std::vector<DirectGroup> MakeGroups(const ConvParams& p, std::int64_t lanes,
@@ -74,9 +75,8 @@ AlignedBuffer PackWeights(const ConvParams& p, const std::vector<DirectGroup>& g
 ConvParams WithoutRows(ConvParams p, const BlockedLayout& in) {
   const bool pointwise = p.kernel_h == 1 && p.kernel_w == 1 && p.stride_h == 1 && p.stride_w == 1 &&
                          p.out_height == p.in_height && p.out_width == p.in_width;
+  if (!pointwise || !IsAsOneRow(in)) return p;
   const std::int64_t row = in.row_stride / in.lanes;
-  // Not if much lies between them.
-  if (!pointwise || p.in_height == 0 || (row - p.in_width) * 16 > p.in_width) return p;
   p.in_width = p.out_width = (p.in_height - 1) * row + p.in_width;
   p.in_height = p.out_height = 1;
   return p;
@@ -90,17 +90,14 @@ class DirectConv final : public Kernel {
 
   std::string_view name() const override { return name_; }
   double Flops() const override { return flops_; }
-  std::size_t ScratchBytesPerThread() const override {
-    return (plan_.input_floats + plan_.sums_floats + plan_.planes_floats) * sizeof(float);
-  }
+  std::size_t ScratchBytesPerThread() const override { return plan_.ScratchBytes(); }
   // Sums pass through scratch memory if there is an addend.
   bool CanOverwriteInput(std::size_t i) const override { return i == kConvAddend; }
 
   void Run(const RunContext& run) const override {
     const std::int64_t tasks = plan_.params.batch * plan_.tiling.NumTiles() * plan_.splits;
-    run.parallel.For(tasks, [&](std::int64_t task, int thread) {
-      HWY_DYNAMIC_DISPATCH(RunDirectTask)(plan_, run, task, thread);
-    });
+    run.parallel.For(
+        tasks, [&](std::int64_t task, int thread) { RunDirectTask(plan_, run, task, thread); });
   }
 
  private:
@@ -111,9 +108,18 @@ class DirectConv final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> MakeDirectConv(const ConvParams& params, const ConvConstants& constants,
-                                       Layout input_layout, Layout output_layout,
-                                       PackCache& packs) {
+bool IsAsOneRow(const BlockedLayout& tensor) {
+  const std::int64_t gap = tensor.row_stride / tensor.lanes - tensor.width;
+  return tensor.height > 0 && gap * 16 <= tensor.width;
+}
+
+void RunDirectTask(const DirectPlan& plan, const RunContext& run, std::int64_t task, int thread) {
+  HWY_DYNAMIC_DISPATCH(RunDirectTaskOfTarget)(plan, run, task, thread);
+}
+
+DirectPlan MakeDirectPlan(const ConvParams& params, const ConvConstants& constants,
+                          Layout input_layout, Layout output_layout, PackCache& packs,
+                          std::int64_t given_rows) {
   const std::int64_t lanes = FloatLanes();
   const BlockedLayout input({params.batch, params.in_channels, params.in_height, params.in_width});
   const BlockedLayout output(
@@ -130,33 +136,43 @@ std::unique_ptr<Kernel> MakeDirectConv(const ConvParams& params, const ConvConst
   constexpr std::int64_t kWantedTasks = 8;
 
   const std::int64_t in_lanes = input_blocked ? lanes : 1;
-  DirectPlan plan{
-      .params = p,
-      .input_blocked = input_blocked,
-      .output_blocked = output_blocked,
-      .in_place = input_blocked && p.stride_w == 1 && p.pad_left == 0 && p.pad_right == 0,
-      .in_lanes = in_lanes,
-      .group_channels = p.in_channels / p.groups,
-      .input = input,
-      .output = output,
-      .tiling = {},
-      .splits = 1,
-      .groups = MakeGroups(params, lanes, in_lanes),
-      .row_stride = 0,
-      .block_stride = 0,
-      .taps = {},
-      .weights = nullptr,
-      .operands =
-          PackEpilogue(params.epilogue, constants.bias.get(), constants.slope.get(),
-                       params.out_channels, (params.out_channels + lanes - 1) / lanes * lanes),
-      .input_floats = 0,
-      .sums_floats = 0,
-      .planes_floats = 0};
+  DirectPlan plan{.params = p,
+                  .input_blocked = input_blocked,
+                  .output_blocked = output_blocked,
+                  .in_place = given_rows == 0 && input_blocked && p.stride_w == 1 &&
+                              p.pad_left == 0 && p.pad_right == 0,
+                  .input_given = given_rows != 0,
+                  .in_lanes = in_lanes,
+                  .group_channels = p.in_channels / p.groups,
+                  .input = input,
+                  .output = output,
+                  .tiling = {},
+                  .splits = 1,
+                  .groups = MakeGroups(params, lanes, in_lanes),
+                  .row_stride = 0,
+                  .block_stride = 0,
+                  .taps = {},
+                  .weights = nullptr,
+                  .operands = PackEpilogue(params.epilogue, constants.bias.get(),
+                                           constants.slope.get(), params.out_channels,
+                                           (params.out_channels + lanes - 1) / lanes * lanes),
+                  .input_floats = 0,
+                  .sums_floats = 0,
+                  .planes_floats = 0};
   const std::int64_t group_blocks = (plan.group_channels + in_lanes - 1) / in_lanes;
   plan.tiling = ChooseTiling(p, InputCopy::kTile, group_blocks * in_lanes, kColMultiple, p.batch);
+  if (given_rows != 0) {
+    const std::int64_t cols = given_rows * (input.row_stride / lanes);
+    plan.tiling = {.rows = 1,
+                   .cols = cols,
+                   .row_tiles = 1,
+                   .col_tiles = (p.out_width + cols - 1) / cols,
+                   .in_rows = 1,
+                   .phase_cols = cols};
+  }
   const std::int64_t tiles = std::max<std::int64_t>(1, p.batch * plan.tiling.NumTiles());
   const auto num_groups = static_cast<std::int64_t>(plan.groups.size());
-  plan.splits = std::clamp<std::int64_t>(kWantedTasks / tiles, 1, num_groups);
+  plan.splits = given_rows != 0 ? 1 : std::clamp<std::int64_t>(kWantedTasks / tiles, 1, num_groups);
 
   const std::int64_t phase_cols = plan.tiling.phase_cols;
   if (plan.in_place) {
@@ -179,7 +195,14 @@ std::unique_ptr<Kernel> MakeDirectConv(const ConvParams& params, const ConvConst
   plan.weights = packs.Get<AlignedBuffer>(constants.weights, kind, [&] {
     return PackWeights(params, plan.groups, lanes, constants.weights->data<float>());
   });
-  return std::make_unique<DirectConv>(params, std::move(plan));
+  return plan;
+}
+
+std::unique_ptr<Kernel> MakeDirectConv(const ConvParams& params, const ConvConstants& constants,
+                                       Layout input_layout, Layout output_layout,
+                                       PackCache& packs) {
+  return std::make_unique<DirectConv>(
+      params, MakeDirectPlan(params, constants, input_layout, output_layout, packs));
 }
 
 }  // namespace tessera

@@ -25,6 +25,7 @@ struct DirectPlan {
   ConvParams params;
   bool input_blocked, output_blocked;
   bool in_place;          // the micro-kernel reads the input tensor itself; else a copy of the tile
+  bool input_given;       // the caller has put the tile's input where the copy would go
   std::int64_t in_lanes;  // channels of an input block: 1 if the input is row-major
   std::int64_t group_channels;  // input channels that one output channel depends on
   BlockedLayout input, output;  // used where they are blocked
@@ -44,6 +45,24 @@ struct DirectPlan {
   std::size_t input_floats;   // the copy of the input tile
   std::size_t sums_floats;    // a row of sums of one group: [vectors][tile cols][lanes]
   std::size_t planes_floats;  // the same row of one block, transposed (row-major output)
+
+  std::size_t ScratchBytes() const {
+    return (input_floats + sums_floats + planes_floats) * sizeof(float);
+  }
 };
+
+// Whether little lies between the rows of a tensor, so that pointwise convolutions may take all of
+// it as one row.
+bool IsAsOneRow(const BlockedLayout& tensor);
+
+// `given_rows`, if not 0: each task has so many rows of the output, with what lies between them,
+// and the caller puts its input where the copy would go. For pointwise convolutions of blocked
+// tensors that are IsAsOneRow.
+DirectPlan MakeDirectPlan(const ConvParams& params, const ConvConstants& constants,
+                          Layout input_layout, Layout output_layout, PackCache& packs,
+                          std::int64_t given_rows = 0);
+
+// One of batch * tiling.NumTiles() * splits tasks.
+void RunDirectTask(const DirectPlan& plan, const RunContext& run, std::int64_t task, int thread);
 
 }  // namespace tessera

@@ -17,6 +17,7 @@ extern const OpDef kConcatOp;
 extern const OpDef kConstantOfShapeOp;
 extern const OpDef kConstantOp;
 extern const OpDef kConvOp;
+extern const OpDef kConvPairOp;
 extern const OpDef kDepthToSpaceOp;
 extern const OpDef kDivOp;
 extern const OpDef kDropoutOp;
@@ -90,6 +91,7 @@ const OpDef* const kOps[] = {
     &kConstantOfShapeOp,
     &kConstantOp,
     &kConvOp,
+    &kConvPairOp,
     &kDepthToSpaceOp,
     &kDivOp,
     &kDropoutOp,

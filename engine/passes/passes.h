@@ -20,5 +20,6 @@ int FuseMulAdd(Graph& graph);
 int FuseResidual(Graph& graph);
 int FuseUpsampledShortcut(Graph& graph);
 int ShareWinogradInput(Graph& graph);
+int StreamDepthwise(Graph& graph);
 
 }  // namespace tessera

@@ -192,7 +192,7 @@ class OpCall {
         def().prepare({node_, inputs, outputs, packs, way.reference});
     if (kernel_name != nullptr) *kernel_name = kernel->name();
     for (std::size_t i = 0; way.in_place && i < inputs.size(); ++i) {
-      if (!kernel->CanOverwriteInput(i)) continue;
+      if (!inputs[i].present || !kernel->CanOverwriteInput(i)) continue;
       EXPECT_EQ(in_tensors[i].bytes(), out_tensors[0].bytes());
       std::memcpy(out_tensors[0].data<std::byte>(), in_tensors[i].data<std::byte>(),
                   in_tensors[i].bytes());
