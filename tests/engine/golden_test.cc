@@ -14,6 +14,7 @@
 #include "engine/session.h"
 #include "models/networks.h"
 #include "ops/error.h"
+#include "simd/cpu_target.h"
 #include "tests/json.h"
 #include "tests/shared_files.h"
 
@@ -220,16 +221,20 @@ void CheckBuiltNetworks(const SessionOptions& options) {
 TEST(BuiltGolden, MatchesOnnxRuntime) { CheckBuiltNetworks({}); }
 TEST(BuiltGolden, ReferenceKernelsMatchOnnxRuntime) { CheckBuiltNetworks({.reference = true}); }
 
-// With a pass switched off.
-class GoldenWithout : public testing::TestWithParam<std::string> {};
-
-TEST_P(GoldenWithout, PublishedNetworksMatchOnnxRuntime) {
+void CheckPublishedNetworks(const SessionOptions& options) {
   const auto shared = SharedFolder();
   if (!shared) GTEST_SKIP() << "the folder 'shared' with published networks is not there";
   const auto cases = ReadManifest(*shared / "golden/manifest.json", *shared,
                                   {std::begin(kPublishedNetworks), std::end(kPublishedNetworks)});
   ASSERT_GE(cases.size(), std::size(kPublishedNetworks));
-  for (const GoldenCase& c : cases) Check(c, c.model, 1e-4, {.disabled_passes = {GetParam()}});
+  for (const GoldenCase& c : cases) Check(c, c.model, 1e-4, options);
+}
+
+// With a pass switched off.
+class GoldenWithout : public testing::TestWithParam<std::string> {};
+
+TEST_P(GoldenWithout, PublishedNetworksMatchOnnxRuntime) {
+  CheckPublishedNetworks({.disabled_passes = {GetParam()}});
 }
 
 TEST_P(GoldenWithout, BuiltNetworksMatchOnnxRuntime) {
@@ -238,6 +243,19 @@ TEST_P(GoldenWithout, BuiltNetworksMatchOnnxRuntime) {
 
 INSTANTIATE_TEST_SUITE_P(Pass, GoldenWithout, testing::ValuesIn(PassNames()),
                          [](const auto& info) { return TestName(info.param); });
+
+// On every instruction set that this CPU has.
+class GoldenOn : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { ASSERT_TRUE(ForceCpuTarget(GetParam())); }
+  void TearDown() override { ForceCpuTarget(AvailableCpuTargets().front()); }
+};
+
+TEST_P(GoldenOn, PublishedNetworksMatchOnnxRuntime) { CheckPublishedNetworks({}); }
+TEST_P(GoldenOn, BuiltNetworksMatchOnnxRuntime) { CheckBuiltNetworks({}); }
+
+INSTANTIATE_TEST_SUITE_P(Target, GoldenOn, testing::ValuesIn(AvailableCpuTargets()),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace tessera
