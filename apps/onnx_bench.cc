@@ -138,8 +138,10 @@ int main(int argc, char** argv) {
   tessera::Arguments arguments;
   CLI::App app("Runs and times an ONNX network.", "onnx-bench");
   app.add_option("MODEL", arguments.model, "ONNX file")->required();
+  // One value each: what follows may be MODEL.
   app.add_option("--input", arguments.inputs,
-                 "NAME:1x3x64x64[:FILE], FILE holding raw float32; without it seeded noise");
+                 "NAME:1x3x64x64[:FILE], FILE holding raw float32; without it seeded noise")
+      ->allow_extra_args(false);
   app.add_option("--threads", arguments.threads, "Threads (default 1)")->check(CLI::Range(1, 1024));
   app.add_option("--iters", arguments.iterations, "Timed runs (default 1)")
       ->check(CLI::Range(1, 1000000));
@@ -147,7 +149,8 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0, 1000000));
   app.add_option("--dump", arguments.dump, "Folder for the outputs, NAME.f32 each");
   app.add_option("--disable", arguments.disabled_passes, "Passes that must not run, A,B,...")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_flag("--reference", arguments.reference, "Plain reference kernels, no passes (slow)");
   app.add_flag("--profile", arguments.profile, "What each step of one more run took");
   app.add_option("--trace", arguments.trace, "File for that run in the Chrome trace format");

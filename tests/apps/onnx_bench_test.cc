@@ -79,6 +79,14 @@ TEST_F(OnnxBenchCommand, PrintsTimesAndOutputs) {
                                 "output y float32 1x3x20x16\n"));
 }
 
+TEST_F(OnnxBenchCommand, OptionsStandAnywhere) {
+  const std::string net = Network();
+  const std::string disabled = "fuse-residual,fuse-activation";
+  Output({"--input", "x:1x3x20x16", net});
+  Output({"--input", "x:1x3x20x16", "--disable", disabled, net});
+  Output({"--disable", "fuse-residual", net, "--disable", "fuse-gate", "--input=x:1x3x20x16"});
+}
+
 TEST_F(OnnxBenchCommand, ProfilePrintsEachStep) {
   const std::string out = Output({Network(), "--input", "x:1x3x20x16", "--profile"});
   EXPECT_THAT(out, HasSubstr("GFLOP/s"));
@@ -242,6 +250,7 @@ TEST_F(OnnxBenchCommand, WrongUse) {
   expect_failure({}, "MODEL");
   expect_failure({"none.onnx", "--input", "x:1x3x8x8"}, "none.onnx: no such file");
   expect_failure({net}, "0 inputs given, the model has 1");
+  expect_failure({net, "--input", "x:1x3x8x8", "more"}, "not expected: more");
   expect_failure({net, "--input", "x"}, "--input x: want NAME:1x3x64x64[:FILE]");
   expect_failure({net, "--input", "x:1x3xx8"}, "want NAME:1x3x64x64[:FILE]");
   expect_failure({net, "--input", "x:1x3x8x8:"}, "want NAME:1x3x64x64[:FILE]");

@@ -363,6 +363,9 @@ TEST_F(UpscaleCommand, FindsModelsByName) {
   EXPECT_EQ(width({"-m", "both"}), 2);
   EXPECT_EQ(width({"-m", "both", "--model-path", named.string()}), 3);
   EXPECT_EQ(width({"-m", "default-x4", "--model-path", named.string()}), 3);
+  ASSERT_EQ(RunProgram({"upscale", "-m", "both", "--model-path", named.string(), input_, output_})
+                .exit_code,
+            0);
   EXPECT_EQ(width({"-m", (own / "both.onnx").string(), "--model-path", named.string()}), 2);
 
   const ProgramResult unknown =
