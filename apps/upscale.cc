@@ -102,10 +102,11 @@ std::unique_ptr<TileModel> LoadModel(const Arguments& arguments, std::optional<d
 
 // A file that is no upscaling model is named on stderr and left out.
 void PrintModels(const Arguments& arguments) {
+  const std::vector<NamedModel> models = NamedModels(ModelFolders(arguments.model_path));
   std::cout << std::left << std::setw(24) << "name" << std::setw(7) << "scale" << std::setw(12)
             << "parameters" << std::setw(14) << "licence"
             << "found\n";
-  for (const NamedModel& model : NamedModels(ModelFolders(arguments.model_path))) {
+  for (const NamedModel& model : models) {
     try {
       const ModelFacts facts =
           model.builtin != nullptr

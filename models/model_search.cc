@@ -83,9 +83,17 @@ std::vector<NamedModel> NamedModels(const std::vector<fs::path>& folders) {
 
 std::optional<NamedModel> FindNamedModel(std::string_view name,
                                          const std::vector<fs::path>& folders) {
-  const std::vector<NamedModel> models = NamedModels(folders);
-  const auto found = std::ranges::find(models, name, &NamedModel::name);
-  return found == models.end() ? std::nullopt : std::optional(*found);
+  const std::string file_name = StrCat(name, kExtension);
+  if (fs::path(file_name).filename() != file_name) return std::nullopt;  // a path, no name
+  for (const fs::path& folder : folders) {
+    std::error_code error;
+    if (const fs::path file = folder / file_name; fs::is_regular_file(file, error)) {
+      return NamedModel{.name = std::string(name), .file = file};
+    }
+  }
+  const BuiltinModel* builtin = FindBuiltinModel(name);
+  if (builtin == nullptr) return std::nullopt;
+  return NamedModel{.name = std::string(name), .file = {}, .builtin = builtin};
 }
 
 ModelFacts ReadModelFacts(const fs::path& file) {

@@ -27,7 +27,7 @@ std::vector<std::filesystem::path> ModelFolders(std::vector<std::filesystem::pat
 // counts, the others are left out.
 std::vector<NamedModel> NamedModels(const std::vector<std::filesystem::path>& folders);
 
-// nullopt if there is none.
+// The one of that name, without a look at the others; nullopt if there is none.
 std::optional<NamedModel> FindNamedModel(std::string_view name,
                                          const std::vector<std::filesystem::path>& folders);
 

@@ -375,6 +375,11 @@ TEST_F(UpscaleCommand, FindsModelsByName) {
   const ProgramResult no_folder = RunProgram({"upscale", "--list-models", "--model-path", input_});
   EXPECT_EQ(no_folder.exit_code, 2);
   EXPECT_THAT(no_folder.err, HasSubstr("in.png: is no folder"));
+  EXPECT_EQ(no_folder.out, "");
+  // A path is none of the names, wherever it would lead from a folder of models.
+  const ProgramResult path = RunProgram(
+      {"upscale", input_, output_, "-m", "../named/both", "--model-path", named.string()});
+  EXPECT_EQ(path.exit_code, 2);
 }
 
 TEST_F(UpscaleCommand, ListsModels) {
