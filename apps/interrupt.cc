@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <system_error>
 #include <thread>
 
 #include "pipeline/atomic_file.h"
@@ -22,13 +23,19 @@ void ExitCleanlyWhenInterrupted() {
   if (!any) return;
   // A handler may do next to nothing; a thread that waits for the signal may do everything.
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  std::thread([signals] {
+  const auto wait = [signals] {
     int signal = 0;
     while (sigwait(&signals, &signal) != 0) {
     }
     AtomicFile::AbandonAll();
     _exit(130);
-  }).detach();
+  };
+  try {
+    std::thread(wait).detach();
+  } catch (const std::system_error&) {
+    // The system has no more threads. Better an end that is not clean than none.
+    pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  }
 }
 
 }  // namespace tessera

@@ -1,6 +1,7 @@
 #include "pipeline/picture_input.h"
 
 #include <algorithm>
+#include <system_error>
 
 #include "pipeline/display_name.h"
 
@@ -54,14 +55,20 @@ std::vector<std::string> PictureInput::Warnings() {
   return WithReader([&] { return reader_->warnings(); });
 }
 
-ReadAhead::ReadAhead(PictureInput& input)
-    : thread_([&input](const std::stop_token& stop) {
-        try {
-          while (!stop.stop_requested() && input.ReadMore()) {
-          }
-        } catch (...) {
-          // Kept by `input`.
-        }
-      }) {}
+ReadAhead::ReadAhead(PictureInput& input) {
+  const auto read = [&input](const std::stop_token& stop) {
+    try {
+      while (!stop.stop_requested() && input.ReadMore()) {
+      }
+    } catch (...) {
+      // Kept by `input`.
+    }
+  };
+  try {
+    thread_ = std::jthread(read);
+  } catch (const std::system_error&) {
+    // The system has no more threads: those who need the rows will read them.
+  }
+}
 
 }  // namespace tessera

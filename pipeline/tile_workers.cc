@@ -3,6 +3,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -29,7 +30,11 @@ void ForEachTile(const TilePlan& plan,
   };
   {
     std::vector<std::jthread> others;
-    for (int worker = 1; worker < plan.workers; ++worker) others.emplace_back(work, worker);
+    try {
+      for (int worker = 1; worker < plan.workers; ++worker) others.emplace_back(work, worker);
+    } catch (const std::system_error&) {
+      // The system has no more threads: the work is done without.
+    }
     work(0);
   }
   if (error) std::rethrow_exception(error);
