@@ -6,8 +6,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <span>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "apps/bench_input.h"
@@ -16,6 +18,7 @@
 #include "engine/thread_team.h"
 #include "ops/error.h"
 #include "pipeline/display_name.h"
+#include "pipeline/require_system.h"
 #include "simd/cpu_target.h"
 
 namespace tessera {
@@ -46,10 +49,12 @@ std::size_t PeakRssBytes() {
 }
 
 void WriteFile(const std::filesystem::path& path, std::span<const char> bytes) {
-  std::ofstream out(path, std::ios::binary);
-  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  out.close();
-  Require(!out.fail(), DisplayName(path), ": cannot be written");
+  NamingFile(path, [&] {
+    std::ofstream out(path, std::ios::binary);
+    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    out.close();
+    RequireSystem(!out.fail(), "cannot write");
+  });
 }
 
 // The shapes in the session's order.
@@ -73,7 +78,9 @@ std::vector<float> AsFloats(const TensorView& t) {
 // Every output as FOLDER/NAME.f32.
 void Dump(const Session& session, const std::vector<Tensor>& outputs,
           const std::filesystem::path& folder) {
-  std::filesystem::create_directories(folder);
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  Require(!error, DisplayName(folder), ": cannot create this folder: ", error.message());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     std::string name = session.outputs()[i].name;
     std::ranges::replace_if(
@@ -131,6 +138,11 @@ void Run(const Arguments& arguments) {
           "standard output cannot be written");
 }
 
+int Fail(const std::string& message) {
+  std::fprintf(stderr, "onnx-bench: %s\n", OneLine(message).c_str());
+  return 2;
+}
+
 }  // namespace
 }  // namespace tessera
 
@@ -157,14 +169,17 @@ int main(int argc, char** argv) {
   app.add_flag("--json", arguments.json, "All results as one JSON object");
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    return tessera::Fail(error.what());
   }
   try {
     tessera::Run(arguments);
     return 0;
+  } catch (const std::bad_alloc&) {
+    return tessera::Fail("not enough memory");
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "onnx-bench: %s\n", tessera::OneLine(error.what()).c_str());
-    return 2;
+    return tessera::Fail(error.what());
   }
 }

@@ -1,8 +1,6 @@
 #include "engine/passes.h"
 
-#include <algorithm>
 #include <cstdlib>
-#include <iterator>
 #include <sstream>
 
 #include "engine/passes/passes.h"
@@ -70,12 +68,15 @@ std::set<std::string, std::less<>> DisabledPasses(std::span<const std::string> n
       if (!name.empty()) disabled.insert(name);
     }
   }
+  std::set<std::string_view> known;
+  for (const Pass& pass : kPasses) {
+    if (pass.stage != PassStage::kRequired) known.insert(pass.name);
+  }
   for (const std::string& name : disabled) {
-    Require(std::any_of(std::begin(kPasses), std::end(kPasses),
-                        [&](const Pass& pass) {
-                          return pass.name == name && pass.stage != PassStage::kRequired;
-                        }),
-            "'", name, "' is no pass that could be disabled");
+    if (known.contains(name)) continue;
+    std::string list;
+    for (const std::string_view pass : known) list += StrCat(list.empty() ? "" : ", ", pass);
+    throw Error(StrCat("'", name, "' is no pass that could be disabled; those are ", list));
   }
   return disabled;
 }

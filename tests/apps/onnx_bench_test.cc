@@ -247,7 +247,7 @@ TEST_F(OnnxBenchCommand, WrongUse) {
     EXPECT_EQ(result.out, "");
     EXPECT_THAT(result.err, HasSubstr(reason));
   };
-  expect_failure({}, "MODEL");
+  expect_failure({}, "onnx-bench: MODEL");
   expect_failure({"none.onnx", "--input", "x:1x3x8x8"}, "none.onnx: no such file");
   expect_failure({net}, "0 inputs given, the model has 1");
   expect_failure({net, "--input", "x:1x3x8x8", "more"}, "not expected: more");
@@ -261,7 +261,10 @@ TEST_F(OnnxBenchCommand, WrongUse) {
   expect_failure({net, "--input", short_spec}, "does not have the 768 bytes of 1x3x8x8");
   expect_failure({net, "--input", "x:1x3x8x8", "--iters", "0"}, "--iters");
   expect_failure({net, "--input", "x:1x3x8x8", "--trace", "none/trace.json"},
-                 "none/trace.json: cannot be written");
+                 "none/trace.json: cannot write: No such file");
+  expect_failure({net, "--input", "x:1x3x8x8", "--dump", net + "/dump"},
+                 "net.onnx/dump: cannot create this folder: Not a directory");
+  expect_failure({net, "--input", "x:1x3x8x8", "--disable", "all"}, "those are concat-in-place, f");
 }
 
 }  // namespace
