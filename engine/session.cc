@@ -12,6 +12,7 @@
 #include "engine/planner.h"
 #include "engine/receptive_field.h"
 #include "engine/thread_team.h"
+#include "simd/cpu_target.h"
 #include "simd/flush_denormals.h"
 
 namespace tessera {
@@ -172,6 +173,14 @@ auto WithErrors(const std::string& file, Work&& work) {
   }
 }
 
+void CheckCpuTarget() {
+  if (MissingCpuTarget().empty()) return;
+  std::string available;
+  for (const std::string& target : AvailableCpuTargets()) available += " " + target;
+  throw Error(StrCat("TESSERA_TARGET=", MissingCpuTarget(),
+                     ": no such instruction set here; there are", available));
+}
+
 }  // namespace
 
 std::vector<std::string> PassNames() {
@@ -187,6 +196,7 @@ struct Session::Impl {
       : graph(std::move(imported)),
         plan_options{DisabledPasses(options.disabled_passes), options.reference},
         max_plans(static_cast<std::size_t>(std::max(1, options.max_plans))) {
+    CheckCpuTarget();
     RunPasses(graph, PassStage::kRequired, {});
     FoldConstants(graph);
     if (!options.reference) {

@@ -46,14 +46,16 @@ std::int64_t RunnableTargets() {
 }
 
 // Kernels are dispatched from static initialisers on, so the environment is read there too.
-const bool forced_by_environment = [] {
+const std::string missing_target = [] {
   const char* name = std::getenv("TESSERA_TARGET");
-  return name != nullptr && ForceCpuTarget(name);
+  return name == nullptr || ForceCpuTarget(name) ? "" : name;
 }();
 
 }  // namespace
 
 std::string CpuTargetName() { return hwy::TargetName(HWY_DYNAMIC_DISPATCH(ThisTarget)()); }
+
+const std::string& MissingCpuTarget() { return missing_target; }
 
 std::vector<std::string> AvailableCpuTargets() {
   std::vector<std::string> names;

@@ -21,6 +21,10 @@ std::vector<std::string> AvailableCpuTargets();
 // TESSERA_TARGET does the same at start-up.
 bool ForceCpuTarget(std::string_view name);
 
+// What TESSERA_TARGET asked for in vain, or empty. No session is loaded then: whoever asks for a
+// target would take results of another one for its results.
+const std::string& MissingCpuTarget();
+
 // Floats in one vector of the target in use: the channel block of the NCHWc layout.
 int FloatLanes();
 

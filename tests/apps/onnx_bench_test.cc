@@ -139,6 +139,20 @@ TEST_F(OnnxBenchCommand, JsonHoldsTheStepsOfAProfile) {
   EXPECT_GE(std::ranges::count_if(Elements(report, "steps"), is_conv), 1);
 }
 
+TEST_F(OnnxBenchCommand, RunsOnTheInstructionSetThatIsAskedFor) {
+  const std::vector<std::string> arguments = {"onnx-bench", Network(), "--input", "x:1x3x8x8",
+                                              "--json"};
+  for (const std::string& target : AvailableCpuTargets()) {
+    const ProgramResult result = RunProgram(arguments, {"TESSERA_TARGET=" + target});
+    EXPECT_EQ(String(ParseJson(result.out), "target"), target);
+  }
+  const ProgramResult unknown = RunProgram(arguments, {"TESSERA_TARGET=abacus"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("TESSERA_TARGET=abacus: no such instruction set here; "
+                                     "there are " +
+                                     AvailableCpuTargets().front()));
+}
+
 // Complete events of one thread, one after the other, as the Trace Event Format wants them.
 TEST_F(OnnxBenchCommand, TraceIsInTheChromeFormat) {
   Output({Network(), "--input", "x:1x3x20x16", "--trace", folder_ / "trace.json"});
