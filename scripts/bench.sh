@@ -32,15 +32,15 @@ scripts/setup.sh onnx-bench build-model
 
 build=$(pwd)/build
 modules=$build/onnxruntime/node_modules
-if [ ! -d "$modules/onnxruntime-node" ]; then
-  if ! command -v npm >/dev/null || ! command -v node >/dev/null; then
-    say "no npm here: Tessera alone is measured"
-  elif ! npm install --ignore-scripts --no-audit --no-fund --loglevel=error \
-      --prefix "$build/onnxruntime" onnxruntime-node >&2; then
-    say "npm cannot install onnxruntime-node: Tessera alone is measured"
-  fi
-fi
-if [ -d "$modules/onnxruntime-node" ]; then
+install_onnxruntime() {
+  npm install --ignore-scripts --no-audit --no-fund --loglevel=error \
+    --prefix "$build/onnxruntime" onnxruntime-node >&2
+}
+if ! command -v node >/dev/null; then
+  say "no Node.js here: Tessera alone is measured"
+elif [ -d "$modules/onnxruntime-node" ] || install_onnxruntime; then
   set -- --onnxruntime "$modules" "$@"
+else
+  say "npm cannot install onnxruntime-node: Tessera alone is measured"
 fi
 exec python3 tests/bench/speed_table.py --build "$build" "$@"

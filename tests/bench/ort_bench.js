@@ -4,6 +4,8 @@
 //
 //   NODE_PATH=<folder>/node_modules node ort_bench.js MODEL --input NAME:1x3x64x64 [--input ...]
 //       [--threads N] [--iters K] [--warmup W] [--dump FOLDER]
+//
+// Without any of them: what there is to say without a network.
 const fs = require('fs');
 const path = require('path');
 const ort = require('onnxruntime-node');
@@ -65,9 +67,19 @@ function dump(outputs, folder) {
   }
 }
 
+// As onnx-bench reads it; process.resourceUsage() would count the memory of the parent process too.
+function peakRssBytes() {
+  const status = fs.readFileSync('/proc/self/status', 'utf8');
+  return Number(/^VmHWM:\s*(\d+) kB/m.exec(status)[1]) * 1024;
+}
+
 const msSince = (start) => Number(process.hrtime.bigint() - start) / 1e6;
 
 async function main() {
+  if (process.argv.length === 2) {
+    console.log(JSON.stringify({ peak_rss_bytes: peakRssBytes() }));
+    return;
+  }
   const options = parseOptions(process.argv.slice(2));
   const loadStart = process.hrtime.bigint();
   const session = await ort.InferenceSession.create(options.model, {
@@ -85,6 +97,7 @@ async function main() {
     results = await session.run(feeds);
     if (i >= options.warmup) runsMs.push(msSince(start));
   }
+  const peak = peakRssBytes();
   runsMs.sort((a, b) => a - b);
   const outputs = session.outputNames.map((name) => [name, results[name]]);
   if (options.dump) dump(outputs, options.dump);
@@ -96,6 +109,7 @@ async function main() {
     p50_ms: runsMs[runsMs.length >> 1],
     mean_ms: runsMs.reduce((a, b) => a + b) / runsMs.length,
     iterations: runsMs.length,
+    peak_rss_bytes: peak,
     outputs: outputs.map(([name, { type, dims }]) => ({ name, dtype: type, shape: dims })),
   }));
 }

@@ -2,7 +2,7 @@
 
 scripts/bench.sh calls this. Both programs run in processes of their own that alternate; each
 process times several runs. The table has the least time over all processes, the median of their
-medians, and the most memory that a process had (wait4).
+medians, and the most memory that a process says it had (wait4 would count that of this one too).
 """
 import argparse
 import array
@@ -67,33 +67,22 @@ def find_model(row, shared, build, folder):
     return Model(path, f' ({row.built}, random weights)')
 
 
-class Sample(NamedTuple):
-    """What one process measured."""
-    report: dict
-    peak_mb: float
-
-
 class Program(NamedTuple):
     command: list
     environment: dict = {}
 
     def run(self, *arguments):
-        """Standard output and peak memory in MB of one process."""
-        command = [*self.command, *map(str, arguments)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE,
-                                   env={**os.environ, **self.environment})
-        with process.stdout as pipe:
-            output = pipe.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
+        """What one process reports, as JSON."""
+        command = [*map(str, self.command), *map(str, arguments)]
+        process = subprocess.run(command, stdout=subprocess.PIPE,
+                                 env={**os.environ, **self.environment})
         if process.returncode != 0:
-            raise SystemExit(f'bench: failed: {" ".join(map(str, command))}')
-        return output, usage.ru_maxrss / 1024
+            raise SystemExit(f'bench: failed: {" ".join(command)}')
+        return json.loads(process.stdout)
 
     def measure(self, model, inputs, *options):
         inputs = [argument for spec in inputs for argument in ('--input', spec)]
-        output, peak_mb = self.run(model, *inputs, *options)
-        return Sample(json.loads(output), peak_mb)
+        return self.run(model, *inputs, *options)
 
 
 def outputs_agree(ours, theirs):
@@ -131,13 +120,13 @@ def measure_line(row, model, programs, threads, arguments):
                '--warmup', 0 if arguments.quick else 1]
     if len(programs) == 2:
         check_outputs(row, model, inputs, programs)
-    samples = [[] for _ in programs]
+    reports = [[] for _ in programs]
     for _ in range(arguments.rounds):
-        for program, list_ in zip(programs, samples):
+        for program, list_ in zip(programs, reports):
             list_.append(program.measure(model.path, inputs, *options))
 
     def column(statistic, field):
-        return [statistic(sample.report[field] for sample in list_) for list_ in samples]
+        return [statistic(report[field] for report in list_) for list_ in reports]
 
     least = column(min, 'min_ms')
     cells = [row.title + model.note, threads]
@@ -146,7 +135,7 @@ def measure_line(row, model, programs, threads, arguments):
     if len(programs) == 2:
         cells.append(f'{least[1] / least[0]:.2f}')
     cells += map(number, column(min, 'load_ms'))
-    cells += [number(max(sample.peak_mb for sample in list_)) for list_ in samples]
+    cells += [number(peak / 2**20) for peak in column(max, 'peak_rss_bytes')]
     return cells
 
 
@@ -157,17 +146,26 @@ def machine():
     return f'{names[0] if names else os.uname().machine}, {len(os.sched_getaffinity(0))} CPUs'
 
 
+def positive(text):
+    if int(text) < 1:
+        raise ValueError
+    return int(text)
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(prog='scripts/bench.sh', description=__doc__.split('\n')[0])
     parser.add_argument('--build', type=Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument('--onnxruntime', type=Path, help=argparse.SUPPRESS)
     parser.add_argument('--quick', action='store_true',
                         help='one short run of each network: a test of this script')
-    parser.add_argument('--rounds', type=int, default=3, help='processes a line (default 3)')
-    parser.add_argument('--threads', type=int, action='append', help='default: 1 and 2')
+    parser.add_argument('--rounds', type=positive, default=3, help='processes a line (default 3)')
+    parser.add_argument('--threads', type=positive, action='append',
+                        help='may be repeated (default 1 and 2)')
     parser.add_argument('--only', default='', help='networks whose name holds this')
     parser.add_argument('--out', type=Path, help='default: bench.md in the build folder')
     arguments = parser.parse_args()
+    if not any(arguments.only in row.title for row in ROWS):
+        parser.error(f'--only {arguments.only}: there are ' + '; '.join(r.title for r in ROWS))
     if arguments.quick:
         arguments.rounds = 1
     arguments.threads = arguments.threads or [1, 2]
@@ -196,9 +194,9 @@ def main():
         programs.append(Program(['node', HERE / 'ort_bench.js'], node))
         version = json.loads((modules / 'onnxruntime-node/package.json').read_text())['version']
         names.append(f'ONNX Runtime {version}')
-        _, node_mb = Program(['node'], node).run('-e', 'require("onnxruntime-node")')
+        empty = programs[1].run()
         notes.append(f'Peak memory is that of the process; Node.js with ONNX Runtime takes '
-                     f'{node_mb:.0f} MB of it before a network is loaded.')
+                     f'{empty["peak_rss_bytes"] / 2**20:.0f} MB of it before a network is loaded.')
     headers = ['network, input', 'threads']
     headers += [header for name in names for header in (f'{name}, ms', 'median')]
     headers += ['ratio'] if len(names) == 2 else []
@@ -219,9 +217,14 @@ def main():
     if missing:
         notes.append('Not measured, for want of their files: ' + '; '.join(missing) + '.')
     text = '\n'.join([*notes, '', *table(headers, lines)]) + '\n'
+    print(text, end='', flush=True)
     arguments.out.write_text(text)
-    print(text, end='')
 
 
 if __name__ == '__main__':
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except (OSError, subprocess.CalledProcessError) as error:
+        sys.exit(f'bench: {error}')
