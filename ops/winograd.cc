@@ -151,14 +151,15 @@ double DirectCost(const ConvParams& p) {
   return 9.0 * static_cast<double>(p.batch * p.out_height * p.out_width + kWeightReads);
 }
 
+// What transformed weights may take of the outer cache.
+constexpr std::int64_t kMaxWeightBytes = 8 << 20;
+
 // The m of the fastest F(m x m, 3x3), or 0 if a direct kernel is faster. Fitted to measurements of
 // 3 to 192 channels at 4x4 to 256x256 pixels on AVX2 and AVX-512.
 int ChooseTile(const ConvParams& p) {
   constexpr std::int64_t kMinInChannels = 8;  // with less, the transforms take most of the time
   if (p.in_channels < kMinInChannels || DirectCost(p) < WinogradCost(p, 4)) return 0;
   // Where both take as long, F(6x6): small tiles of a picture should be computed as large ones are.
-  // Its weights should not fill the outer cache.
-  constexpr std::int64_t kMaxWeightBytes = 8 << 20;
   const std::int64_t weight_bytes = p.in_channels * p.out_channels * 64 * sizeof(float);
   const bool six =
       weight_bytes <= kMaxWeightBytes && WinogradCost(p, 6) < 1.05 * WinogradCost(p, 4);
@@ -166,8 +167,8 @@ int ChooseTile(const ConvParams& p) {
 }
 
 // Transforming the weights takes as long as a few tiles. From so many tiles on each thread does it
-// anew in each run, into memory that stays in its cache, and the plain weights alone are kept:
-// transformed ones are 4 to 7 times as large.
+// anew in each run, if they fit its cache, and the plain weights alone are kept: transformed ones
+// are 4 to 7 times as large.
 constexpr std::int64_t kTilesToTransformInRun = 100;
 
 bool IsPlain3x3(const ConvParams& p) {
@@ -248,7 +249,8 @@ class WinogradConv final : public Kernel {
         input_is_transformed_(input_is_transformed),
         operands_(PackEpilogue(params.epilogue, constants.bias.get(), constants.slope.get(),
                                params.out_channels, plan_.out.blocks * plan_.out.lanes)),
-        transforms_in_run_(plan_.NumTiles() >= kTilesToTransformInRun) {
+        transforms_in_run_(plan_.NumTiles() >= kTilesToTransformInRun &&
+                           static_cast<std::int64_t>(WeightBytes()) <= kMaxWeightBytes) {
     const auto pack = [&] { return PackWeights(*constants.weights, plan_); };
     const auto pack_transformed = [&] {
       AlignedBuffer u(WeightBytes());

@@ -1,12 +1,12 @@
 // Inside of the Winograd convolution: what its planning half (winograd.cc, compiled once) and its
-// vector half (winograd-inl.h, compiled per target) have to agree on.
+// vector half (winograd*-inl.h, compiled per target) have to agree on.
 //
 // F(m x m, 3x3) makes a tile of m x m outputs from n x n inputs, n = m + 2, in three steps (Lavin
 // and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015):
 //   V = B^T x B for every tile and input channel,
 //   M = U V, a product over the input channels for each of the n x n positions,
 //   y = A^T M A for every tile and output channel,
-// with the weights U = G w G^T prepared beforehand. Instead of 9 m^2 multiplications a tile and
+// with the weights U = G w G^T. Instead of 9 m^2 multiplications a tile and
 // pair of channels takes n^2: 4 times fewer for m = 4, 5.06 times for m = 6.
 #pragma once
 
