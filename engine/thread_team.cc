@@ -232,8 +232,10 @@ void ThreadTeam::RunTask(int thread, int share, std::int64_t left) {
 }
 
 void ThreadTeam::Help(int thread, const std::atomic<ThreadTeam*>& assigned) {
-  while (assigned == this) {
+  while (true) {
+    // Before all that it announces: what changes after this look ends the wait.
     const std::uint32_t wake = wake_;
+    if (assigned != this) return;
     if (RunTask(thread)) continue;
     if (!Watch(kWatchDuringRun, [&] { return wake_ != wake; })) wake_.wait(wake);
   }

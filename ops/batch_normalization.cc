@@ -128,9 +128,10 @@ class BlockedBatchNormalization final : public Kernel {
   void Run(const RunContext& context) const override {
     const float* in = context.inputs[0].data<const float>();
     float* out = context.outputs[0].data<float>();
+    const auto kind = loops_.IsConstant(2) ? RowOperand::kLanes : RowOperand::kStream;
     loops_.Run(context.parallel, [&](const ElementLoops::Offsets& at, std::int64_t n) {
-      ApplyScaleShift(in + at[1], {factors_.data() + at[2], RowOperand::kLanes},
-                      {offsets_.data() + at[2], RowOperand::kLanes}, out + at[0], n);
+      ApplyScaleShift(in + at[1], {factors_.data() + at[2], kind}, {offsets_.data() + at[2], kind},
+                      out + at[0], n);
     });
   }
 

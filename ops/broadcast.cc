@@ -22,17 +22,6 @@ std::optional<BlockedOperand> ClassifyBlocked(const TensorInfo& in, const Shape&
   return std::nullopt;
 }
 
-RowOperand::Kind RowKind(BlockedOperand kind) {
-  switch (kind) {
-    case BlockedOperand::kSame:
-      return RowOperand::kStream;
-    case BlockedOperand::kScalar:
-      return RowOperand::kScalar;
-    default:
-      return RowOperand::kLanes;
-  }
-}
-
 ElementLoops MakeLoops(std::span<const TensorInfo> inputs, const TensorInfo& out) {
   std::vector<Shape> shapes;
   for (const TensorInfo& in : inputs) shapes.push_back(in.shape);
@@ -65,13 +54,11 @@ BroadcastOperands::BroadcastOperands(std::span<const TensorInfo> inputs, const T
     : loops_(MakeLoops(inputs, out)) {
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     const TensorInfo& in = inputs[k];
-    if (out.layout != Layout::kBlocked) {
-      const bool stays = loops_.IsConstant(static_cast<int>(k) + 1);
-      operands_.push_back({stays ? RowOperand::kScalar : RowOperand::kStream, {}});
-      continue;
-    }
+    const bool stays = loops_.IsConstant(static_cast<int>(k) + 1);
+    operands_.push_back({stays ? RowOperand::kScalar : RowOperand::kStream, {}});
+    if (out.layout != Layout::kBlocked) continue;
     const BlockedOperand kind = ClassifyBlocked(in, out.shape).value();
-    operands_.push_back({RowKind(kind), {}});
+    if (stays && kind != BlockedOperand::kScalar) operands_.back().kind = RowOperand::kLanes;
     if (kind != BlockedOperand::kChannels) continue;
     const std::span<const float> values = in.constant->values<const float>();
     std::vector<float>& packed = operands_.back().packed;

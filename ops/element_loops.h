@@ -33,8 +33,8 @@ class ElementLoops {
     kChannels,  // a vector of lanes for each channel block, the same for every image
     kPixel,     // blocked [N or 1, C, 1, 1]
   };
-  // An output of shape `nchw` (operand 0), and inputs. Rows hold whole pixels; kChannels and
-  // kPixel operands stay at one vector throughout a row (IsConstant is true for them).
+  // An output of shape `nchw` (operand 0), and inputs. Rows hold whole pixels; kChannels and kPixel
+  // operands stay at one vector (IsConstant), or move along rows of one pixel a plane and one lane.
   static ElementLoops Blocked(const Shape& nchw, std::span<const BlockedOperand> inputs,
                               std::span<const Shape> input_shapes);
 

@@ -202,6 +202,7 @@ BlockedLayout::BlockedLayout(const Shape& nchw)
   row_stride = static_cast<std::int64_t>(
       RoundUp(static_cast<std::size_t>(width * lanes), static_cast<std::size_t>(kLineFloats)));
   if (row_stride % kPageFloats == 0) row_stride += kLineFloats;
+  if (width == 1 && height == 1) row_stride = lanes;
   plane_stride = row_stride * height;
   if (plane_stride % kPageFloats == 0) plane_stride += kLineFloats;
   image_stride = plane_stride * blocks;

@@ -145,8 +145,9 @@ enum class Layout : std::uint8_t {
 
 // Strides of a tensor in Layout::kBlocked, in floats: channel c of pixel (y, x) of image n is at
 //   n * image_stride + (c / lanes) * plane_stride + y * row_stride + x * lanes + c % lanes.
-// Rows are padded where rows or planes would otherwise lie a multiple of 4 KB apart (they would
-// compete for the same cache sets).
+// Rows are padded to cache lines, and further where rows or planes would lie a multiple of 4 KB
+// apart (they would compete for the same cache sets); in tensors of one pixel, whose channels lie
+// one after the other as in kRowMajor, neither.
 struct BlockedLayout {
   explicit BlockedLayout(const Shape& nchw);
 

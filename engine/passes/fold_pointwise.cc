@@ -135,7 +135,7 @@ Part FindPart(const Graph& graph, const std::vector<ValueId>& parts, const Tenso
               const std::vector<int>& producers, const std::vector<std::vector<int>>& consumers) {
   const std::vector<std::int64_t> channels = ChannelsFromWeights(graph);
   std::int64_t begin = 0;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
+  for (std::size_t i = 0; i < parts.size() && parts[i] != kNoValue; ++i) {
     const std::int64_t count = channels[static_cast<std::size_t>(parts[i])];
     if (graph.Constant(parts[i]) != nullptr || count == kUnknown) break;
     const Node* conv = OnlyProducer(graph, parts[i], "Conv", producers, consumers);

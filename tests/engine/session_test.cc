@@ -435,6 +435,21 @@ TEST(ThreadTeam, RunsManyShortLoops) {
   EXPECT_EQ(wrong, 0);
 }
 
+// Runs that end at the moment at which helpers look for more to do, one after the other: a team
+// that is gone has no helpers, whatever they were at.
+TEST(ThreadTeam, LetsGoOfItsHelpersAtAnyTime) {
+  CpuBudget budget(2);
+  std::atomic<int> calls{0};
+  for (int round = 0; round < 50000; ++round) {
+    ThreadTeam team(2, budget);
+    const ParallelSection section(team);
+    for (int loop = 0; loop < 3; ++loop) {
+      team.For(64, [&](std::int64_t, int) { calls.fetch_add(1, std::memory_order_relaxed); });
+    }
+  }
+  EXPECT_EQ(calls, 50000 * 3 * 64);
+}
+
 // Helpers that sleep, in a run and between runs, are woken.
 TEST(ThreadTeam, WakesItsHelpers) {
   CpuBudget budget(3);
