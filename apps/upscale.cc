@@ -100,12 +100,17 @@ std::unique_ptr<TileModel> LoadModel(const Arguments& arguments, std::optional<d
   return LoadModel({.name = name, .file = name});
 }
 
+void PrintRow(const std::string& name, const std::string& scale, const std::string& parameters,
+              const std::string& licence, const std::string& found) {
+  std::cout << std::left << std::setw(23) << name << ' ' << std::setw(6) << scale << ' '
+            << std::setw(11) << parameters << ' ' << std::setw(13) << licence << ' ' << found
+            << "\n";
+}
+
 // A file that is no upscaling model is named on stderr and left out.
 void PrintModels(const Arguments& arguments) {
   const std::vector<NamedModel> models = NamedModels(ModelFolders(arguments.model_path));
-  std::cout << std::left << std::setw(24) << "name" << std::setw(7) << "scale" << std::setw(12)
-            << "parameters" << std::setw(14) << "licence"
-            << "found\n";
+  PrintRow("name", "scale", "parameters", "licence", "found");
   for (const NamedModel& model : models) {
     try {
       const ModelFacts facts =
@@ -113,12 +118,12 @@ void PrintModels(const Arguments& arguments) {
               ? ModelFacts{model.builtin->parameters, std::string(model.builtin->licence)}
               : ReadModelFacts(model.file);
       const ReceptiveField::Axis& scale = LoadModel(model)->traits().field.width;
-      const std::string factor =
-          StrCat("x", scale.scale_num, scale.scale_den == 1 ? "" : StrCat("/", scale.scale_den));
-      std::cout << std::setw(24) << DisplayName(model.name) << std::setw(7) << factor
-                << std::setw(12) << facts.parameters << std::setw(14)
-                << (facts.licence.empty() ? "unknown" : OneLine(facts.licence))
-                << (model.builtin != nullptr ? "built in" : DisplayName(model.file)) << "\n";
+      PrintRow(
+          DisplayName(model.name),
+          StrCat("x", scale.scale_num, scale.scale_den == 1 ? "" : StrCat("/", scale.scale_den)),
+          std::to_string(facts.parameters),
+          facts.licence.empty() ? "unknown" : OneLine(facts.licence),
+          model.builtin != nullptr ? "built in" : DisplayName(model.file));
     } catch (const Error& error) {
       Say(error.what());
     }

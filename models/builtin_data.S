@@ -1,4 +1,4 @@
-// The files of the built-in models, each between the symbols NAME_begin and NAME_end.
+// The files of the built-in models (in weights/), each between the symbols NAME_begin and NAME_end.
 
 .macro embed name, file
   .balign 64
@@ -12,7 +12,8 @@
 .endm
 
   .section .rodata
-  embed tessera_default_x4, TESSERA_DEFAULT_X4
+  embed tessera_default_x2, default-x2.onnx
+  embed tessera_default_x4, default-x4.onnx
 
   // Without this section the linker would make the stack executable.
   .section .note.GNU-stack, "", %progbits

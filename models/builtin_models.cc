@@ -4,6 +4,8 @@
 
 // builtin_data.S
 extern "C" {
+extern const std::byte tessera_default_x2_begin[];
+extern const std::byte tessera_default_x2_end[];
 extern const std::byte tessera_default_x4_begin[];
 extern const std::byte tessera_default_x4_end[];
 }
@@ -12,6 +14,12 @@ namespace tessera {
 
 std::span<const BuiltinModel> BuiltinModels() {
   static const BuiltinModel models[] = {
+      {.name = "default-x2",
+       .description = "small general-purpose x2 model for photographs",
+       .licence = "Apache-2.0",
+       .scale = 2,
+       .parameters = 256572,
+       .onnx = {tessera_default_x2_begin, tessera_default_x2_end}},
       {.name = "default-x4",
        .description = "small general-purpose x4 model for photographs",
        .licence = "Apache-2.0",

@@ -341,6 +341,19 @@ TEST_F(UpscaleCommand, TheBuiltInModelNeedsNoFile) {
   EXPECT_TRUE(SamePixels(ReadPicture(output_).picture, by_default));
 }
 
+TEST_F(UpscaleCommand, TheDefaultModelGoesByScale) {
+  const struct {
+    const char *scale, *model;
+  } cases[] = {
+      {"1.5", "default-x2"}, {"2", "default-x2"}, {"2.5", "default-x4"}, {"5", "default-x4"}};
+  for (const auto& c : cases) {
+    ASSERT_EQ(RunProgram({"upscale", input_, output_, "-s", c.scale}).exit_code, 0);
+    const Picture by_default = ReadPicture(output_).picture;
+    ASSERT_EQ(RunProgram({"upscale", input_, output_, "-s", c.scale, "-m", c.model}).exit_code, 0);
+    EXPECT_TRUE(SamePixels(ReadPicture(output_).picture, by_default)) << c.scale;
+  }
+}
+
 TEST_F(UpscaleCommand, FindsModelsByName) {
   // tripling in a folder that is named, doubling in the user's own, under two names each.
   const std::filesystem::path named = folder_ / "named", own = folder_ / "data/tessera/models";
@@ -401,6 +414,7 @@ TEST_F(UpscaleCommand, ListsModels) {
   EXPECT_EQ(list.exit_code, 0) << list.err;
   EXPECT_THAT(list.out, ContainsRegex("double +x2 +36 +unknown +" + model_ + "\n"));
   EXPECT_THAT(list.out, ContainsRegex("triple +x3 +81 +MIT +[^ ]*/models/triple.onnx\n"));
+  EXPECT_THAT(list.out, ContainsRegex("default-x2 +x2 +256572 +Apache-2.0 +built in\n"));
   EXPECT_THAT(list.out, ContainsRegex("default-x4 +x4 +272160 +Apache-2.0 +built in\n"));
   EXPECT_THAT(list.out, Not(ContainsRegex("double +x3")));
   EXPECT_THAT(list.err, HasSubstr("text.onnx: "));

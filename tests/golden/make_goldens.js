@@ -24,6 +24,7 @@ const cases = [
   { network: 'f5dctnet-v1', seed: 7, input: coefficients },
   { network: 'f5dctnet-v1s', seed: 7, input: coefficients },
   { network: 'f5dctnet-v1ss', seed: 7, input: coefficients },
+  { model: 'models/weights/default-x2.onnx', input: picture([1, 3, 12, 10]) },
   { model: 'models/weights/default-x4.onnx', input: picture([1, 3, 12, 10]) },
 ];
 

@@ -41,7 +41,8 @@ TEST(BuiltinModels, HaveNamesLicencesAndAlignedBytes) {
 }
 
 TEST(BuiltinModels, TheDefaultEnlargesNoMoreThanItHasTo) {
-  for (const double scale : {2.5, 4.0, 8.0}) EXPECT_EQ(DefaultModel(scale).name, "default-x4");
+  for (const double scale : {0.5, 1.5, 2.0}) EXPECT_EQ(DefaultModel(scale).name, "default-x2");
+  for (const double scale : {2.01, 4.0, 8.0}) EXPECT_EQ(DefaultModel(scale).name, "default-x4");
 }
 
 TEST(BuiltinModels, AreTheNetworksOfTheirNames) {
