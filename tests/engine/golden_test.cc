@@ -14,6 +14,7 @@
 #include "engine/session.h"
 #include "models/networks.h"
 #include "ops/error.h"
+#include "tests/every_target.h"
 #include "tests/json.h"
 #include "tests/shared_files.h"
 
@@ -127,7 +128,9 @@ TEST_P(SharedGolden, MatchesOnnxRuntime) {
   if (!shared) GTEST_SKIP() << "the folder 'shared' with published networks is not there";
   const auto cases = ReadManifest(*shared / "golden/manifest.json", *shared, {GetParam()});
   ASSERT_FALSE(cases.empty());
-  for (const GoldenCase& c : cases) Check(c, c.model, 1e-4, {});
+  OnEveryTarget([&] {
+    for (const GoldenCase& c : cases) Check(c, c.model, 1e-4, {});
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(PublishedNetworks, SharedGolden, testing::ValuesIn(kPublishedNetworks),
@@ -217,7 +220,9 @@ void CheckBuiltNetworks(const SessionOptions& options) {
   EXPECT_GE(cases, 8);
 }
 
-TEST(BuiltGolden, MatchesOnnxRuntime) { CheckBuiltNetworks({}); }
+TEST(BuiltGolden, MatchesOnnxRuntime) {
+  OnEveryTarget([] { CheckBuiltNetworks({}); });
+}
 TEST(BuiltGolden, ReferenceKernelsMatchOnnxRuntime) { CheckBuiltNetworks({.reference = true}); }
 
 // With a pass switched off.

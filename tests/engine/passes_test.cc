@@ -11,8 +11,8 @@
 #include "engine/infer.h"
 #include "engine/onnx_import.h"
 #include "ops/error.h"
-#include "simd/cpu_target.h"
 #include "tests/engine/test_model.h"
+#include "tests/every_target.h"
 
 namespace tessera {
 namespace {
@@ -58,17 +58,13 @@ void ExpectSameWithoutPass(const TestModel& m, const std::string& pass,
       shape, TestModel::NoiseValues(static_cast<std::size_t>(shape.NumElements()), 9));
   std::vector<Tensor> plain;
   m.Load({.reference = true})->Run(std::vector<NamedView>{{"x", x.view()}}, plain);
-  const std::string target_before = CpuTargetName();
-  for (const std::string& target : AvailableCpuTargets()) {
-    SCOPED_TRACE(target);
-    EXPECT_TRUE(ForceCpuTarget(target));
+  OnEveryTarget([&] {
     std::vector<Tensor> with, without;
     m.Load()->Run(std::vector<NamedView>{{"x", x.view()}}, with);
     m.Load({.disabled_passes = {pass}})->Run(std::vector<NamedView>{{"x", x.view()}}, without);
     ExpectSameOutputs(with, without, false);
     ExpectSameOutputs(with, plain, true);
-  }
-  ForceCpuTarget(target_before);
+  });
 }
 
 // x -> Conv -> c, 3 to 4 channels; tests add what follows.
