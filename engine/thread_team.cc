@@ -47,7 +47,8 @@ CpuBudget::~CpuBudget() {
 }
 
 CpuBudget& CpuBudget::OfProcess() {
-  static CpuBudget budget(AvailableCpus());
+  // Never destroyed: sessions that are static objects may outlive any other static object.
+  static CpuBudget& budget = *new CpuBudget(AvailableCpus());
   return budget;
 }
 

@@ -58,7 +58,8 @@ class CpuBudget {
 };
 
 // The caller, and helpers of the budget: `threads` at most at a time, fewer while others need the
-// CPUs. Made once, used by one caller at a time.
+// CPUs. Made once, used by one caller at a time; its tasks use neither
+// this team nor another one.
 class ThreadTeam final : public Parallel {
  public:
   explicit ThreadTeam(int threads, CpuBudget& budget = CpuBudget::OfProcess());

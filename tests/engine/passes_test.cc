@@ -11,8 +11,8 @@
 #include "engine/infer.h"
 #include "engine/onnx_import.h"
 #include "ops/error.h"
-#include "simd/cpu_target.h"
 #include "tests/engine/test_model.h"
+#include "tests/every_target.h"
 
 namespace tessera {
 namespace {
@@ -35,30 +35,36 @@ int Rewrites(const TestModel& m, std::string_view pass_name, const Shape& shape 
   return -1;
 }
 
-void ExpectSameOutputs(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+// Within 1e-5, where `relative` of the largest value if that is above 1.
+void ExpectSameOutputs(const std::vector<Tensor>& a, const std::vector<Tensor>& b, bool relative) {
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t k = 0; k < a.size(); ++k) {
+    float largest = 1;
+    for (const float value : b[k].values<float>()) {
+      largest = std::max(largest, std::abs(value));
+    }
+    const float tolerance = 1e-5f * (relative ? largest : 1);
     for (std::int64_t i = 0; i < a[k].size(); ++i) {
-      ASSERT_NEAR(a[k].data<float>()[i], b[k].data<float>()[i], 1e-5) << k << " " << i;
+      ASSERT_NEAR(a[k].data<float>()[i], b[k].data<float>()[i], tolerance) << k << " " << i;
     }
   }
 }
 
-// On every target: what a pass may do depends on the number of lanes.
+// As by plain kernels without passes. On every target: what a pass may do depends on the number of
+// lanes.
 void ExpectSameWithoutPass(const TestModel& m, const std::string& pass,
                            const Shape& shape = {1, 3, 8, 8}) {
   const Tensor x = Tensor::FromVector<float>(
       shape, TestModel::NoiseValues(static_cast<std::size_t>(shape.NumElements()), 9));
-  const std::string target_before = CpuTargetName();
-  for (const std::string& target : AvailableCpuTargets()) {
-    SCOPED_TRACE(target);
-    EXPECT_TRUE(ForceCpuTarget(target));
+  std::vector<Tensor> plain;
+  m.Load({.reference = true})->Run(std::vector<NamedView>{{"x", x.view()}}, plain);
+  OnEveryTarget([&] {
     std::vector<Tensor> with, without;
     m.Load()->Run(std::vector<NamedView>{{"x", x.view()}}, with);
     m.Load({.disabled_passes = {pass}})->Run(std::vector<NamedView>{{"x", x.view()}}, without);
-    ExpectSameOutputs(with, without);
-  }
-  ForceCpuTarget(target_before);
+    ExpectSameOutputs(with, without, false);
+    ExpectSameOutputs(with, plain, true);
+  });
 }
 
 // x -> Conv -> c, 3 to 4 channels; tests add what follows.

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
+#include <memory>
 #include <thread>
 
 #include "engine/cpu_budget.h"
@@ -525,6 +527,20 @@ TEST(ThreadTeam, TakesHelpersThatBecomeFree) {
   first.End();
   EXPECT_TRUE(helped(second));
   second.End();
+}
+
+// A static object made before the process's budget is destroyed after all that come later.
+std::unique_ptr<ThreadTeam> static_team;
+
+TEST(ThreadTeam, MayBeAStaticObject) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        static_team = std::make_unique<ThreadTeam>(2);
+        static_team->For(8, [](std::int64_t, int) {});
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 TEST(ThreadTeam, PassesOnExceptions) {
