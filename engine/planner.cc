@@ -129,15 +129,13 @@ class Planner {
     return to;
   }
 
-  // Both layouts of a tensor of one pixel hold the channels one after the other, unless blocks are
-  // smaller than a cache line: `to` can lie where `from` does. kNoTensor if it cannot.
+  // Both layouts of a tensor of one pixel hold the channels one after the other: `to` can lie where
+  // `from` does. kNoTensor if it cannot.
   TensorId ViewAs(TensorId from, const TensorInfo& to) {
     const Shape& s = to.shape;
     Storage& storage = StorageOf(from);
     const std::size_t bytes = StorageBytes(to.dtype, s, to.layout);
-    const BlockedLayout blocked(s);
-    const bool contiguous = blocked.blocks == 1 || blocked.plane_stride == blocked.lanes;
-    if (!Enabled("view-one-pixel") || s[2] != 1 || s[3] != 1 || !contiguous ||
+    if (!Enabled("view-one-pixel") || s[2] != 1 || s[3] != 1 ||
         (s[0] != 1 && bytes != Bytes(from)) || storage.kind != BufferRef::Kind::kArena) {
       return kNoTensor;
     }
