@@ -182,24 +182,19 @@ bool FoldAt(Graph& graph, std::size_t n) {
   const Node composed = Compose(graph, *part.conv, share, Bias(graph, pointwise),
                                 graph.AddValue(StrCat(pointwise.op.name, ".part")));
   parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(part.index));
-  Node rest_concat = *concat, rest = pointwise, add;
+  Node rest_concat = *concat, rest = pointwise;
   rest_concat.inputs = parts;
   rest_concat.outputs = {graph.AddValue(StrCat(pointwise.op.name, ".rest.input"))};
   rest.inputs = {rest_concat.outputs[0],
                  graph.AddConstant(StrCat(pointwise.op.name, ".weights.rest"),
                                    TakeColumns(weights, part.begin, part.end, /*others=*/true))};
   rest.outputs = {graph.AddValue(StrCat(pointwise.op.name, ".rest"))};
-  add.op.name = StrCat(pointwise.op.name, ".sum");
-  add.op.type = "Add";
-  add.op.opset = graph.opset;
-  add.def = FindOp("Add");
-  add.inputs = {composed.outputs[0], rest.outputs[0]};
-  add.outputs = pointwise.outputs;
-  graph.nodes[n] = add;
-  // The composed convolution last, so that it takes the sum: it has the longer computation to hide
-  // the reading of the other's result behind.
-  graph.nodes.insert(graph.nodes.begin() + static_cast<std::ptrdiff_t>(n),
-                     {rest_concat, rest, composed});
+  // The composed convolution takes the sum: it has the longer computation to hide the reading of
+  // the other's result behind. (An Add would broadcast where the Concat's parts do not fit
+  // together.)
+  graph.nodes[n] = MakeFusedConv(composed, {.combine = Combine::kAdd}, kNoValue, rest.outputs[0],
+                                 pointwise.outputs[0]);
+  graph.nodes.insert(graph.nodes.begin() + static_cast<std::ptrdiff_t>(n), {rest_concat, rest});
   return true;
 }
 

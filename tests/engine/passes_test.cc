@@ -261,6 +261,17 @@ TEST(FoldPointwise, LeavesAMissingPartToConcat) {
   EXPECT_THROW(m.Load()->InferOutputs(std::vector<Shape>{{1, 3, 8, 8}}), Error);
 }
 
+TEST(FoldPointwise, PartsThatDoNotFitTogetherAreAnError) {
+  TestModel m;
+  m.Input("x", {1, 3, -1, -1}).Noise("wc", {7, 3, 3, 3}).Noise("wa", {5, 3, 1, 1});
+  m.Noise("p", {6, 12, 1, 1}).Node("Conv", {"x", "wc"}, {"c"});
+  m.Node("GlobalAveragePool", {"x"}, {"g"}).Node("Conv", {"g", "wa"}, {"a"});  // one pixel
+  m.Node("Concat", {"c", "a"}, {"ca"}, {{"axis", std::int64_t{1}}});
+  m.Node("Conv", {"ca", "p"}, {"y"}).Output("y");
+  EXPECT_EQ(Rewrites(m, "fold-pointwise"), 1);
+  EXPECT_THROW(m.Load()->InferOutputs(std::vector<Shape>{{1, 3, 8, 8}}), Error);
+}
+
 TEST(FoldPad, ZerosAroundThePicture) {
   const auto model = [](const Ints& pads, float value, const std::string& mode,
                         const std::vector<TestModel::Attribute>& conv) {
