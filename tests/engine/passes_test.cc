@@ -680,7 +680,8 @@ TEST(ShareWinogradInput, NearMisses) {
   for (const char* out : {"y", "z"}) {
     odd.Node("Conv", {"xx", "w"}, {out}, {{"pads", Ints{1, 1, 1, 1}}}).Output(out);
   }
-  EXPECT_EQ(Rewrites(odd, "share-winograd-input", {1, 17, 60, 60}), 0);
+  // Blocks of one channel are always whole.
+  EXPECT_EQ(Rewrites(odd, "share-winograd-input", {1, 17, 60, 60}), FloatLanes() == 1 ? 2 : 0);
   ExpectSameWithoutPass(odd, "share-winograd-input", {1, 17, 60, 60});
 }
 
@@ -706,7 +707,7 @@ TestModel SeparableModel() {
 }
 
 TEST(StreamDepthwise, WithTheEpiloguesOfBoth) {
-  const Shape shape{1, 3, 24, 40};
+  const Shape shape{1, 3, 24, 48};  // rows of whole cache lines on every target
   TestModel m = SeparableModel();
   m.Node("Relu", {"d"}, {"a"}).Node("Conv", {"a", "wp"}, {"p"}).Node("Sigmoid", {"p"}, {"s"});
   m.Node("Mul", {"p", "s"}, {"y"}).Output("y");
@@ -746,8 +747,9 @@ TEST(ViewOnePixel, ChangesTheLayoutInPlace) {
         .Node("Conv", {"q", "ws"}, {"y"})
         .Output("y")
         .Output("p");
-    EXPECT_EQ(CountSteps(m, "Reorder"), 0);
-    EXPECT_GT(CountSteps(m, "Reorder", {.disabled_passes = {"view-one-pixel"}}), 0);
+    const int reorders = FloatLanes() < 3 ? 1 : 0;  // of x, unless it fits in a block
+    EXPECT_EQ(CountSteps(m, "Reorder"), reorders);
+    EXPECT_GT(CountSteps(m, "Reorder", {.disabled_passes = {"view-one-pixel"}}), reorders);
     ExpectSameWithoutPass(m, "view-one-pixel");
   }
 }
