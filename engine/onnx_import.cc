@@ -15,7 +15,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::int64_t kMinIr = 3, kMaxIr = 10, kMinOpset = 7, kMaxOpset = 21;
+constexpr std::int64_t kMinIr = 3, kMaxIr = 10;
 
 // Weights in row-major order are little-endian in the file, as in memory.
 static_assert(std::endian::native == std::endian::little);
@@ -296,7 +296,10 @@ class Importer {
                                    ? proto.op_type()
                                    : StrCat(proto.domain(), ".", proto.op_type());
       const OpDef* def = FindOp(type);
-      if (def == nullptr || def->internal) unsupported.try_emplace(type, NodeName(proto, i));
+      if (def == nullptr || def->internal || graph_.opset < def->first_opset ||
+          graph_.opset > def->last_opset) {
+        unsupported.try_emplace(type, NodeName(proto, i));
+      }
     }
     if (!unsupported.empty()) {
       std::string list;

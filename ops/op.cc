@@ -2,14 +2,16 @@
 
 namespace tessera {
 
+NeedsValue::NeedsValue(std::size_t input)
+    : Error(StrCat("input ", input, " has to be a constant (or computed from shapes alone)")) {}
+
 const TensorInfo& InferContext::Input(std::size_t i) const {
   Require(HasInput(i), "input ", i, " is missing");
   return inputs[i];
 }
 
 const Tensor& InferContext::Constant(std::size_t i) const {
-  Require(Input(i).constant != nullptr, "input ", i,
-          " has to be a constant (or computed from shapes alone)");
+  if (Input(i).constant == nullptr) throw NeedsValue(i);
   return *inputs[i].constant;
 }
 

@@ -22,6 +22,9 @@
 
 namespace tessera {
 
+// The versions of the default ONNX domain that are supported.
+inline constexpr int kMinOpset = 7, kMaxOpset = 21;
+
 // What operator code sees of a node.
 struct OpNode {
   std::string name;  // unique within the graph, for messages
@@ -39,6 +42,13 @@ struct TensorInfo {
   std::shared_ptr<const Tensor> constant;  // its (row-major) value, if that is known already
 };
 
+// Thrown by an operator's infer when an output's shape depends on the value of an input that is not
+// known yet. The engine then runs the node once the value is there.
+class NeedsValue : public Error {
+ public:
+  explicit NeedsValue(std::size_t input);
+};
+
 struct InferContext {
   const OpNode& node;
   std::span<const TensorInfo> inputs;
@@ -47,7 +57,8 @@ struct InferContext {
   // Input i. Throws Error if it is missing.
   const TensorInfo& Input(std::size_t i) const;
   bool HasInput(std::size_t i) const { return i < inputs.size() && inputs[i].present; }
-  // The value of input i, which has to be known at this point (constant or computed from shapes).
+  // The value of input i, on which an output's shape depends. Throws NeedsValue if it is not known
+  // yet. Values that shapes do not depend on are read by the kernel, when it runs.
   const Tensor& Constant(std::size_t i) const;
   void SetOutput(std::size_t i, DType dtype, const Shape& shape) const;
 };
@@ -140,6 +151,9 @@ struct OpDef {
 
   // Made by passes only: not accepted from files.
   bool internal = false;
+
+  // The versions of the default ONNX domain that have the operator.
+  int first_opset = 1, last_opset = kMaxOpset;
 };
 
 // The operator of that name, or null. Beside ONNX's own there are fused ones that passes create.

@@ -441,6 +441,7 @@ const OpDef kResizeOp = {
     .prepare = PrepareResize,
     .layouts = ResizeLayouts,
     .field = ResizeField,
+    .first_opset = 10,
 };
 const OpDef kUpsampleOp = {
     .type = "Upsample",
@@ -450,6 +451,7 @@ const OpDef kUpsampleOp = {
     .prepare = PrepareResize,
     .layouts = ResizeLayouts,
     .field = ResizeField,
+    .last_opset = 9,
 };
 
 }  // namespace tessera
