@@ -18,6 +18,7 @@
 #include "engine/session.h"
 #include "engine/thread_team.h"
 #include "ops/error.h"
+#include "ops/op.h"
 #include "pipeline/display_name.h"
 #include "pipeline/require_system.h"
 #include "simd/cpu_target.h"
@@ -31,7 +32,7 @@ struct Arguments {
   int threads = 1, iterations = 1, warmup = 0;
   std::string dump, trace;
   std::string backend_tests, filter;
-  bool reference = false, profile = false, json = false;
+  bool reference = false, profile = false, json = false, ops = false;
 };
 
 using Clock = std::chrono::steady_clock;
@@ -143,6 +144,16 @@ void Run(const Arguments& arguments) {
   Print(arguments.json ? ToJson(report) : ToText(report));
 }
 
+// "Gelu 20-21" for each operator: the opsets of ONNX's default domain in which models may use it.
+void PrintOps() {
+  std::string text;
+  for (const OpDef* op : AllOps()) {
+    if (op->internal) continue;
+    text += StrCat(op->type, " ", std::max(op->first_opset, kMinOpset), "-", op->last_opset, "\n");
+  }
+  Print(text);
+}
+
 // Returns the exit code.
 int RunBackendTests(const Arguments& arguments) {
   std::vector<BackendTest> tests = FindBackendTests(arguments.backend_tests);
@@ -197,6 +208,8 @@ int main(int argc, char** argv) {
       app.add_option("--backend-tests", arguments.backend_tests,
                      "Instead of a model: runs ONNX's backend tests in this folder and below")
           ->excludes(model);
+  app.add_flag("--ops", arguments.ops, "Instead: prints the operators, FIRST-LAST opset each")
+      ->excludes(model);
   app.add_option("--filter", arguments.filter, "Only those whose names hold this text")
       ->needs(backend_tests);
   try {
@@ -207,6 +220,10 @@ int main(int argc, char** argv) {
     return tessera::Fail(error.what());
   }
   try {
+    if (arguments.ops) {
+      tessera::PrintOps();
+      return 0;
+    }
     if (*backend_tests) return tessera::RunBackendTests(arguments);
     tessera::Require(!arguments.model.empty(), "MODEL is required");
     tessera::Run(arguments);

@@ -12,6 +12,8 @@
 #include <set>
 #include <unordered_map>
 
+#include "engine/onnx_old_opsets.h"
+
 namespace tessera {
 namespace {
 
@@ -232,6 +234,7 @@ class Importer {
     onnx::GraphProto& g = *model.mutable_graph();
     CheckOperators(g);
     Require(graph_.opset != 0, file_, ": the model names no opset");
+    RaiseOpset(model, file_);
     ReadInitializers(g);
     ReadInputs(g);
     ReadNodes(g);
@@ -241,13 +244,14 @@ class Importer {
   }
 
  private:
-  // That of the default domain; 0 if the model names none.
+  // That of the default domain after RaiseOpset; 0 if the model names none.
   int Opset(const onnx::ModelProto& model) const {
     for (const auto& set : model.opset_import()) {
       if (!IsDefaultDomain(set.domain())) continue;
-      RequireSupported(set.version() >= kMinOpset && set.version() <= kMaxOpset, file_, ": opset ",
-                       set.version(), " is not supported (", kMinOpset, " to ", kMaxOpset, " are)");
-      return static_cast<int>(set.version());
+      RequireSupported(set.version() >= kOldestOpset && set.version() <= kMaxOpset, file_,
+                       ": opset ", set.version(), " is not supported (", kOldestOpset, " to ",
+                       kMaxOpset, " are)");
+      return std::max(static_cast<int>(set.version()), kMinOpset);
     }
     return 0;
   }

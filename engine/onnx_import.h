@@ -11,11 +11,11 @@
 
 namespace tessera {
 
-// Reads IR versions 3 to 10, opsets 7 to 21 of the default domain. Initializers and constants
-// become constants of the graph, in the types that the file gives them; external data is read from
-// beside the model. Nodes are sorted; names are made unique; nothing is folded or rewritten yet.
-// Throws Error naming the file for anything that is not a valid model, and one Unsupported that
-// lists all operators that are not supported.
+// Reads IR versions 3 to 10, opsets 1 to 21 of the default domain (1 to 6 become 7, see
+// engine/onnx_old_opsets.h). Initializers and constants become constants of the graph, in the types
+// that the file gives them; external data is read from beside the model. Nodes are sorted; names
+// are made unique; nothing is folded or rewritten yet. Throws Error naming the file for anything
+// that is not a valid model, and one Unsupported that lists all operators that are not supported.
 Graph ImportOnnx(const std::filesystem::path& path);
 
 // The same from memory. External data is looked for in `folder`; refused if that is empty.

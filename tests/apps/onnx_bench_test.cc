@@ -51,6 +51,18 @@ class OnnxBenchCommand : public testing::Test {
     return RunProgram(arguments);
   }
 
+  // A backend test: y = Identity(x) for x = {1, 2}, expecting `want`.
+  void WriteBackendTest(const std::string& name, const std::vector<float>& want,
+                        const std::string& type = "Identity") const {
+    TestModel m;
+    m.Input("x", {2}).Output("y").Node(type, {"x"}, {"y"});
+    const std::filesystem::path set = folder_ / name / "test_data_set_0";
+    std::filesystem::create_directories(set);
+    WriteBytes(set.parent_path() / "model.onnx", m.Bytes());
+    WriteBytes(set / "input_0.pb", FloatTensorBytes({1, 2}));
+    WriteBytes(set / "output_0.pb", FloatTensorBytes(want));
+  }
+
   // What the command writes when all is well.
   std::string Output(const std::vector<std::string>& arguments) const {
     const ProgramResult result = Bench(arguments);
@@ -252,6 +264,32 @@ TEST_F(OnnxBenchCommand, LoadingTakesLittleMoreThanTheWeights) {
   EXPECT_LT(peak, base + 1.4 * weights);
 }
 
+TEST_F(OnnxBenchCommand, RunsBackendTests) {
+  WriteBackendTest("tests/a/test_good", {1, 2});
+  WriteBackendTest("tests/a/test_odd", {1, 2}, "Wibble");
+  const std::string folder = folder_ / "tests";
+  EXPECT_EQ(Output({"--backend-tests", folder}),
+            "a/test_good: passed\n"
+            "a/test_odd: not supported: operators that are not supported: Wibble (node "
+            "'Wibble_y')\n"
+            "1 passed, 0 failed, 1 not supported\n");
+  WriteBackendTest("tests/b/test_wrong", {1, 3});
+  const ProgramResult result = Bench({"--backend-tests", folder, "--filter", "wrong"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.err, "");
+  EXPECT_EQ(result.out,
+            "b/test_wrong: failed: output 0: 1 of 2 values differ, the first at 1: 2, expected 3\n"
+            "0 passed, 1 failed, 0 not supported\n");
+}
+
+TEST_F(OnnxBenchCommand, ListsOperators) {
+  const std::string out = Output({"--ops"});
+  EXPECT_THAT(out, testing::StartsWith("Abs 7-21\n"));
+  EXPECT_THAT(out, HasSubstr("\nResize 10-21\n"));
+  EXPECT_THAT(out, HasSubstr("\nUpsample 7-9\n"));
+  EXPECT_THAT(out, testing::Not(HasSubstr("Fused")));
+}
+
 TEST_F(OnnxBenchCommand, WrongUse) {
   const std::string net = Network();
   const auto expect_failure = [&](const std::vector<std::string>& arguments,
@@ -263,6 +301,10 @@ TEST_F(OnnxBenchCommand, WrongUse) {
   };
   expect_failure({}, "onnx-bench: MODEL");
   expect_failure({"none.onnx", "--input", "x:1x3x8x8"}, "none.onnx: no such file");
+  expect_failure({net, "--ops"}, "--ops");
+  expect_failure({"--filter", "a"}, "--backend-tests");
+  expect_failure({"--backend-tests", "none"}, "none: is no folder");
+  expect_failure({"--backend-tests", folder_.path()}, ": holds no backend tests");
   expect_failure({net}, "0 inputs given, the model has 1");
   expect_failure({net, "--input", "x:1x3x8x8", "more"}, "not expected: more");
   expect_failure({net, "--input", "x"}, "--input x: want NAME:1x3x64x64[:FILE]");

@@ -132,4 +132,13 @@ class TestModel {
   std::uint32_t seed_ = 0;
 };
 
+// A file with one tensor, as ONNX's test data has them.
+inline std::string FloatTensorBytes(const std::vector<float>& values) {
+  onnx::TensorProto t;
+  t.set_data_type(onnx::TensorProto::FLOAT);
+  t.add_dims(static_cast<std::int64_t>(values.size()));
+  for (float v : values) t.add_float_data(v);
+  return t.SerializeAsString();
+}
+
 }  // namespace tessera
