@@ -16,11 +16,14 @@ extern const OpDef kClipOp;
 extern const OpDef kConcatOp;
 extern const OpDef kConstantOfShapeOp;
 extern const OpDef kConstantOp;
+extern const OpDef kConvIntegerOp;
 extern const OpDef kConvOp;
 extern const OpDef kConvPairOp;
 extern const OpDef kDepthToSpaceOp;
+extern const OpDef kDequantizeLinearOp;
 extern const OpDef kDivOp;
 extern const OpDef kDropoutOp;
+extern const OpDef kDynamicQuantizeLinearOp;
 extern const OpDef kEluOp;
 extern const OpDef kEqualOp;
 extern const OpDef kExpOp;
@@ -43,6 +46,7 @@ extern const OpDef kIdentityOp;
 extern const OpDef kLeakyReluOp;
 extern const OpDef kLessOp;
 extern const OpDef kLessOrEqualOp;
+extern const OpDef kMatMulIntegerOp;
 extern const OpDef kMatMulOp;
 extern const OpDef kMaxOp;
 extern const OpDef kMaxPoolOp;
@@ -56,6 +60,9 @@ extern const OpDef kPReluOp;
 extern const OpDef kPadOp;
 extern const OpDef kPixelCorrelationOp;
 extern const OpDef kPowOp;
+extern const OpDef kQLinearConvOp;
+extern const OpDef kQLinearMatMulOp;
+extern const OpDef kQuantizeLinearOp;
 extern const OpDef kReduceMeanOp;
 extern const OpDef kReluOp;
 extern const OpDef kReshapeOp;
@@ -90,11 +97,14 @@ const OpDef* const kOps[] = {
     &kConcatOp,
     &kConstantOfShapeOp,
     &kConstantOp,
+    &kConvIntegerOp,
     &kConvOp,
     &kConvPairOp,
     &kDepthToSpaceOp,
+    &kDequantizeLinearOp,
     &kDivOp,
     &kDropoutOp,
+    &kDynamicQuantizeLinearOp,
     &kEluOp,
     &kEqualOp,
     &kExpOp,
@@ -117,6 +127,7 @@ const OpDef* const kOps[] = {
     &kLeakyReluOp,
     &kLessOp,
     &kLessOrEqualOp,
+    &kMatMulIntegerOp,
     &kMatMulOp,
     &kMaxOp,
     &kMaxPoolOp,
@@ -130,6 +141,9 @@ const OpDef* const kOps[] = {
     &kPadOp,
     &kPixelCorrelationOp,
     &kPowOp,
+    &kQLinearConvOp,
+    &kQLinearMatMulOp,
+    &kQuantizeLinearOp,
     &kReduceMeanOp,
     &kReluOp,
     &kReshapeOp,
