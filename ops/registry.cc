@@ -29,13 +29,16 @@ extern const OpDef kClipOp;
 extern const OpDef kConcatOp;
 extern const OpDef kConstantOfShapeOp;
 extern const OpDef kConstantOp;
+extern const OpDef kConvIntegerOp;
 extern const OpDef kConvOp;
 extern const OpDef kConvPairOp;
 extern const OpDef kCosOp;
 extern const OpDef kCoshOp;
 extern const OpDef kDepthToSpaceOp;
+extern const OpDef kDequantizeLinearOp;
 extern const OpDef kDivOp;
 extern const OpDef kDropoutOp;
+extern const OpDef kDynamicQuantizeLinearOp;
 extern const OpDef kEluOp;
 extern const OpDef kEqualOp;
 extern const OpDef kErfOp;
@@ -69,6 +72,7 @@ extern const OpDef kLeakyReluOp;
 extern const OpDef kLessOp;
 extern const OpDef kLessOrEqualOp;
 extern const OpDef kLogOp;
+extern const OpDef kMatMulIntegerOp;
 extern const OpDef kMatMulOp;
 extern const OpDef kMaxOp;
 extern const OpDef kMaxPoolOp;
@@ -86,6 +90,9 @@ extern const OpDef kPadOp;
 extern const OpDef kPixelCorrelationOp;
 extern const OpDef kPowOp;
 extern const OpDef kReciprocalOp;
+extern const OpDef kQLinearConvOp;
+extern const OpDef kQLinearMatMulOp;
+extern const OpDef kQuantizeLinearOp;
 extern const OpDef kReduceMeanOp;
 extern const OpDef kReluOp;
 extern const OpDef kReshapeOp;
@@ -144,13 +151,16 @@ const OpDef* const kOps[] = {
     &kConcatOp,
     &kConstantOfShapeOp,
     &kConstantOp,
+    &kConvIntegerOp,
     &kConvOp,
     &kConvPairOp,
     &kCosOp,
     &kCoshOp,
     &kDepthToSpaceOp,
+    &kDequantizeLinearOp,
     &kDivOp,
     &kDropoutOp,
+    &kDynamicQuantizeLinearOp,
     &kEluOp,
     &kEqualOp,
     &kErfOp,
@@ -184,6 +194,7 @@ const OpDef* const kOps[] = {
     &kLessOp,
     &kLessOrEqualOp,
     &kLogOp,
+    &kMatMulIntegerOp,
     &kMatMulOp,
     &kMaxOp,
     &kMaxPoolOp,
@@ -201,6 +212,9 @@ const OpDef* const kOps[] = {
     &kPixelCorrelationOp,
     &kPowOp,
     &kReciprocalOp,
+    &kQLinearConvOp,
+    &kQLinearMatMulOp,
+    &kQuantizeLinearOp,
     &kReduceMeanOp,
     &kReluOp,
     &kReshapeOp,
