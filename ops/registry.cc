@@ -27,10 +27,10 @@ extern const OpDef kCeilOp;
 extern const OpDef kCeluOp;
 extern const OpDef kClipOp;
 extern const OpDef kConcatOp;
-extern const OpDef kConstantOfShapeOp;
 extern const OpDef kConstantOp;
-extern const OpDef kConvIntegerOp;
+extern const OpDef kConstantOfShapeOp;
 extern const OpDef kConvOp;
+extern const OpDef kConvIntegerOp;
 extern const OpDef kConvPairOp;
 extern const OpDef kCosOp;
 extern const OpDef kCoshOp;
@@ -62,26 +62,23 @@ extern const OpDef kHardSigmoidOp;
 extern const OpDef kHardSwishOp;
 extern const OpDef kIdentityOp;
 extern const OpDef kIfOp;
-extern const OpDef kLeakyReluOp;
-extern const OpDef kLessOp;
-extern const OpDef kLessOrEqualOp;
-extern const OpDef kLoopOp;
 extern const OpDef kIsInfOp;
 extern const OpDef kIsNaNOp;
 extern const OpDef kLeakyReluOp;
 extern const OpDef kLessOp;
 extern const OpDef kLessOrEqualOp;
 extern const OpDef kLogOp;
-extern const OpDef kMatMulIntegerOp;
+extern const OpDef kLoopOp;
 extern const OpDef kMatMulOp;
+extern const OpDef kMatMulIntegerOp;
 extern const OpDef kMaxOp;
 extern const OpDef kMaxPoolOp;
 extern const OpDef kMeanOp;
 extern const OpDef kMinOp;
 extern const OpDef kMishOp;
 extern const OpDef kModOp;
-extern const OpDef kMulAddOp;
 extern const OpDef kMulOp;
+extern const OpDef kMulAddOp;
 extern const OpDef kNegOp;
 extern const OpDef kNotOp;
 extern const OpDef kOrOp;
@@ -89,10 +86,10 @@ extern const OpDef kPReluOp;
 extern const OpDef kPadOp;
 extern const OpDef kPixelCorrelationOp;
 extern const OpDef kPowOp;
-extern const OpDef kReciprocalOp;
 extern const OpDef kQLinearConvOp;
 extern const OpDef kQLinearMatMulOp;
 extern const OpDef kQuantizeLinearOp;
+extern const OpDef kReciprocalOp;
 extern const OpDef kReduceMeanOp;
 extern const OpDef kReluOp;
 extern const OpDef kReshapeOp;
@@ -149,10 +146,10 @@ const OpDef* const kOps[] = {
     &kCeluOp,
     &kClipOp,
     &kConcatOp,
-    &kConstantOfShapeOp,
     &kConstantOp,
-    &kConvIntegerOp,
+    &kConstantOfShapeOp,
     &kConvOp,
+    &kConvIntegerOp,
     &kConvPairOp,
     &kCosOp,
     &kCoshOp,
@@ -184,26 +181,23 @@ const OpDef* const kOps[] = {
     &kHardSwishOp,
     &kIdentityOp,
     &kIfOp,
-    &kLeakyReluOp,
-    &kLessOp,
-    &kLessOrEqualOp,
-    &kLoopOp,
     &kIsInfOp,
     &kIsNaNOp,
     &kLeakyReluOp,
     &kLessOp,
     &kLessOrEqualOp,
     &kLogOp,
-    &kMatMulIntegerOp,
+    &kLoopOp,
     &kMatMulOp,
+    &kMatMulIntegerOp,
     &kMaxOp,
     &kMaxPoolOp,
     &kMeanOp,
     &kMinOp,
     &kMishOp,
     &kModOp,
-    &kMulAddOp,
     &kMulOp,
+    &kMulAddOp,
     &kNegOp,
     &kNotOp,
     &kOrOp,
@@ -211,10 +205,10 @@ const OpDef* const kOps[] = {
     &kPadOp,
     &kPixelCorrelationOp,
     &kPowOp,
-    &kReciprocalOp,
     &kQLinearConvOp,
     &kQLinearMatMulOp,
     &kQuantizeLinearOp,
+    &kReciprocalOp,
     &kReduceMeanOp,
     &kReluOp,
     &kReshapeOp,
