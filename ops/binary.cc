@@ -1,6 +1,7 @@
-// Elementwise functions of two tensors (Min and Max: of any number) with numpy broadcasting.
-// https://onnx.ai/onnx/operators/ : Add, Div, Max, Min, Mul, PRelu, Pow, Sub. FusedCompare is the
-// comparison of float32 that its attribute "function" names, cast to float32.
+// Elementwise functions of two tensors (Max, Mean, Min and Sum: of any number) with numpy
+// broadcasting. Integers wrap around; divided by 0 they are 0.
+// https://onnx.ai/onnx/operators/ : Add, Div, Max, Mean, Min, Mul, PRelu, Pow, Sub, Sum.
+// FusedCompare is the comparison of float32 that its attribute "function" names, cast to float32.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -18,6 +19,9 @@
 namespace tessera {
 namespace {
 
+// What arithmetic took at first.
+using WideTypes =
+    TypeList<float, double, Half, std::int32_t, std::int64_t, std::uint32_t, std::uint64_t>;
 using PowBaseTypes = TypeList<float, double, Half, std::int32_t, std::int64_t>;
 
 // Whole powers by squaring; wraps around like every other integer operation here.
@@ -40,8 +44,14 @@ T Power(T base, E exponent) {
   if constexpr (std::is_integral_v<T> && std::is_integral_v<E>) {
     return IntegerPower(base, static_cast<std::int64_t>(exponent));
   } else {
-    return static_cast<T>(std::pow(static_cast<double>(base), static_cast<double>(exponent)));
+    return ConvertElement<T>(std::pow(static_cast<double>(base), static_cast<double>(exponent)));
   }
+}
+
+template <typename T>
+bool IsNan(T value) {
+  if constexpr (std::is_floating_point_v<T>) return std::isnan(value);
+  return false;
 }
 
 template <typename T>
@@ -64,9 +74,9 @@ T Evaluate(BinaryFn fn, T a, T b) {
       }
       return static_cast<T>(a / b);
     case BinaryFn::kMin:
-      return std::min(a, b);
+      return a < b || IsNan(a) ? a : b;
     case BinaryFn::kMax:
-      return std::max(a, b);
+      return a > b || IsNan(a) ? a : b;
     case BinaryFn::kPRelu:
       return a < T{0} ? static_cast<T>(ub * ua) : a;
     case BinaryFn::kPow:
@@ -129,14 +139,25 @@ using RowFunction = void (*)(BinaryFn, const Row&);
 
 class BinaryKernel final : public Kernel {
  public:
-  BinaryKernel(BinaryFn fn, const PrepareContext& context)
+  // The result is divided by the number of inputs if `mean` says so (of floats).
+  BinaryKernel(BinaryFn fn, const PrepareContext& context, bool mean = false)
       : fn_(fn), epilogue_(ReadEpilogue(context.node)) {
     const TensorInfo& out = context.outputs[0];
+    if (context.inputs.size() == 1) {
+      // Any of these functions of one input is that input, and so is the maximum with itself.
+      fn_ = BinaryFn::kMax;
+    } else if (mean) {
+      count_ = Dispatch(out.dtype, FloatTypes(), [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        return Tensor::FromVector<T>({},
+                                     {static_cast<T>(static_cast<float>(context.inputs.size()))});
+      });
+    }
     element_bytes_ = static_cast<std::int64_t>(SizeOf(out.dtype));
     vector_ = out.dtype == DType::kFloat32 && context.inputs.back().dtype == DType::kFloat32 &&
               !context.reference;
     row_ = ChooseRow(fn, out.dtype, context.inputs.back().dtype);
-    // Min and Max take the first two inputs, then the result so far and the next one.
+    // Those of any number take the first two inputs, then the result so far and the next one.
     const std::size_t last = context.inputs.size() - 1;
     for (std::size_t i = std::min<std::size_t>(1, last); i <= last; ++i) {
       const TensorInfo& b = context.inputs[i];
@@ -166,9 +187,7 @@ class BinaryKernel final : public Kernel {
                           step.operands.kind(0),        step.operands.kind(1),
                           out + at[0] * element_bytes_, n};
             row_(fn_, row);
-            if (epilogue_.activation != Activation::kNone && &step == &steps_.back()) {
-              Activate(static_cast<float*>(row.out), n);
-            }
+            if (&step == &steps_.back()) Finish(row);
           });
     }
   }
@@ -196,6 +215,14 @@ class BinaryKernel final : public Kernel {
   }
 
   // A row that has just been written is in the cache still.
+  void Finish(const Row& row) const {
+    if (count_.view().present()) {
+      row_(BinaryFn::kDiv, {row.out, count_.view().bytes, RowOperand::kStream, RowOperand::kScalar,
+                            row.out, row.n});
+    }
+    if (epilogue_.activation != Activation::kNone) Activate(static_cast<float*>(row.out), row.n);
+  }
+
   void Activate(float* out, std::int64_t n) const {
     if (vector_) return ApplyUnary(*AsUnary(epilogue_), out, out, n);
     for (std::int64_t i = 0; i < n; ++i) {
@@ -204,6 +231,7 @@ class BinaryKernel final : public Kernel {
   }
 
   BinaryFn fn_;
+  Tensor count_;       // what the result is divided by, if it is there
   Epilogue epilogue_;  // of float32 results only
   bool vector_;
   RowFunction row_;
@@ -217,6 +245,10 @@ std::unique_ptr<Kernel> PrepareBinary(const PrepareContext& context) {
   return std::make_unique<BinaryKernel>(fn, context);
 }
 
+std::unique_ptr<Kernel> PrepareMean(const PrepareContext& context) {
+  return std::make_unique<BinaryKernel>(BinaryFn::kAdd, context, true);
+}
+
 std::unique_ptr<Kernel> PrepareFusedCompare(const PrepareContext& context) {
   const std::string function = context.node.attributes.String("function", "");
   if (function == "Equal") return PrepareBinary<BinaryFn::kEqual>(context);
@@ -227,9 +259,11 @@ std::unique_ptr<Kernel> PrepareFusedCompare(const PrepareContext& context) {
   return PrepareBinary<BinaryFn::kLessOrEqual>(context);
 }
 
+// Types since opset kSince; those before are Before.
+template <typename Types, typename Before = Types, int kSince = 0>
 void InferBroadcast(const InferContext& context) {
   const TensorInfo& first = context.Input(0);
-  RequireType(first.dtype, NumberTypes());
+  RequireType(first.dtype, context.node.opset, Before(), kSince, Types());
   Shape out = first.shape;
   for (std::size_t i = 1; i < context.inputs.size(); ++i) {
     const TensorInfo& in = context.Input(i);
@@ -239,10 +273,22 @@ void InferBroadcast(const InferContext& context) {
   context.SetOutput(0, first.dtype, out);
 }
 
+constexpr auto InferArithmetic = InferBroadcast<NumberTypes, WideTypes, 14>;
+
+// Operators of any number of inputs.
+template <typename Types, typename Before = Types, int kSince = 0>
+void InferVariadic(const InferContext& context) {
+  InferBroadcast<Types, Before, kSince>(context);
+  for (const TensorInfo& in : context.inputs) {
+    Require(context.node.opset >= 8 || in.shape == context.inputs[0].shape, "inputs of shapes ",
+            context.inputs[0].shape, " and ", in.shape, " before opset 8");
+  }
+}
+
 void InferPow(const InferContext& context) {
   const TensorInfo& base = context.Input(0);
   const TensorInfo& exponent = context.Input(1);
-  RequireType(base.dtype, PowBaseTypes());
+  RequireType(base.dtype, context.node.opset, FloatTypes(), 12, PowBaseTypes());
   RequireType(exponent.dtype, NumberTypes());
   Require(context.node.opset >= 12 || base.dtype == exponent.dtype, "base and exponent of types ",
           base.dtype, " and ", exponent.dtype, " before opset 12");
@@ -250,7 +296,7 @@ void InferPow(const InferContext& context) {
 }
 
 void InferPRelu(const InferContext& context) {
-  InferBroadcast(context);
+  InferBroadcast<WideTypes, FloatTypes, 9>(context);
   const Shape& x = context.Input(0).shape;
   Require(context.outputs[0].shape == x, "slope of shape ", context.Input(1).shape,
           " cannot be broadcast to the input's ", x);
@@ -258,8 +304,7 @@ void InferPRelu(const InferContext& context) {
 
 // The activation of an operator with an epilogue is one of those that AsUnary knows.
 void InferFusedMul(const InferContext& context) {
-  InferBroadcast(context);
-  RequireType(context.Input(0).dtype, TypeList<float>());
+  InferBroadcast<TypeList<float>>(context);
   Require(AsUnary(ReadEpilogue(context.node)).has_value(), "no such activation of a product");
 }
 
@@ -280,26 +325,38 @@ constexpr OpDef BinaryOp(std::string_view type, void (*infer)(const InferContext
 
 }  // namespace
 
-extern const OpDef kAddOp, kDivOp, kFusedCompareOp, kFusedMulOp, kMaxOp, kMinOp, kMulOp, kPReluOp,
-    kPowOp, kSubOp;
-const OpDef kAddOp = BinaryOp<BinaryFn::kAdd>("Add", InferBroadcast);
-const OpDef kDivOp = BinaryOp<BinaryFn::kDiv>("Div", InferBroadcast);
+extern const OpDef kAddOp, kDivOp, kFusedCompareOp, kFusedMulOp, kMaxOp, kMeanOp, kMinOp, kMulOp,
+    kPReluOp, kPowOp, kSubOp, kSumOp;
+const OpDef kAddOp = BinaryOp<BinaryFn::kAdd>("Add", InferArithmetic);
+const OpDef kDivOp = BinaryOp<BinaryFn::kDiv>("Div", InferArithmetic);
 const OpDef kFusedCompareOp = {
     .type = "FusedCompare",
     .min_inputs = 2,
     .max_inputs = 2,
-    .infer = InferBroadcast,
+    .infer = InferBroadcast<TypeList<float>>,
     .prepare = PrepareFusedCompare,
     .layouts = BroadcastLayouts,
     .field = BroadcastField,
     .internal = true,
 };
 const OpDef kFusedMulOp = BinaryOp<BinaryFn::kMul>("FusedMul", InferFusedMul, 2, 2, true);
-const OpDef kMaxOp = BinaryOp<BinaryFn::kMax>("Max", InferBroadcast, 1, -1);
-const OpDef kMinOp = BinaryOp<BinaryFn::kMin>("Min", InferBroadcast, 1, -1);
-const OpDef kMulOp = BinaryOp<BinaryFn::kMul>("Mul", InferBroadcast);
+const OpDef kMaxOp =
+    BinaryOp<BinaryFn::kMax>("Max", InferVariadic<NumberTypes, FloatTypes, 12>, 1, -1);
+const OpDef kMeanOp = {
+    .type = "Mean",
+    .min_inputs = 1,
+    .max_inputs = -1,
+    .infer = InferVariadic<FloatTypes>,
+    .prepare = PrepareMean,
+    .layouts = BroadcastLayouts,
+    .field = BroadcastField,
+};
+const OpDef kMinOp =
+    BinaryOp<BinaryFn::kMin>("Min", InferVariadic<NumberTypes, FloatTypes, 12>, 1, -1);
+const OpDef kMulOp = BinaryOp<BinaryFn::kMul>("Mul", InferArithmetic);
 const OpDef kPReluOp = BinaryOp<BinaryFn::kPRelu>("PRelu", InferPRelu);
 const OpDef kPowOp = BinaryOp<BinaryFn::kPow>("Pow", InferPow);
-const OpDef kSubOp = BinaryOp<BinaryFn::kSub>("Sub", InferBroadcast);
+const OpDef kSubOp = BinaryOp<BinaryFn::kSub>("Sub", InferArithmetic);
+const OpDef kSumOp = BinaryOp<BinaryFn::kAdd>("Sum", InferVariadic<FloatTypes>, 1, -1);
 
 }  // namespace tessera

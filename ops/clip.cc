@@ -1,7 +1,9 @@
-// Clip: min(max(x, lo), hi). The bounds are attributes before opset 11, optional inputs since.
+// Clip: min(max(x, lo), hi). The bounds are attributes before opset 11, optional inputs since;
+// those that are left out are the least and the greatest finite number.
 // https://onnx.ai/onnx/operators/onnx__Clip.html
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 #include "ops/element_loops.h"
 #include "ops/elements.h"
@@ -13,11 +15,7 @@ namespace {
 
 void InferClip(const InferContext& context) {
   const TensorInfo& x = context.Input(0);
-  if (context.node.opset < 12) {
-    RequireType(x.dtype, FloatTypes());
-  } else {
-    RequireType(x.dtype, NumberTypes());
-  }
+  RequireType(x.dtype, context.node.opset, FloatTypes(), 12, NumberTypes());
   Require(context.node.opset >= 11 || context.inputs.size() == 1,
           "bounds are attributes before opset 11, not inputs");
   for (std::size_t i = 1; i < context.inputs.size(); ++i) {
@@ -68,22 +66,17 @@ class ClipKernel final : public Kernel {
 
 std::unique_ptr<Kernel> PrepareClip(const PrepareContext& context) {
   const TensorInfo& in = context.inputs[0];
-  const auto same = ElementLoops::BlockedOperand::kSame;
-  const ElementLoops loops = in.layout == Layout::kBlocked
-                                 ? ElementLoops::Blocked(in.shape, {&same, 1}, {&in.shape, 1})
-                                 : ElementLoops::Broadcast(in.shape, {&in.shape, 1});
+  const ElementLoops loops = ElementLoops::Same(in.shape, in.layout);
   return Dispatch(in.dtype, NumberTypes(), [&](auto tag) -> std::unique_ptr<Kernel> {
     using T = typename decltype(tag)::type;
     using Limits = std::numeric_limits<ComputeType<T>>;
-    T lo, hi;
-    if constexpr (Limits::has_infinity) {
-      lo = -Limits::infinity(), hi = Limits::infinity();
+    T lo = Limits::lowest(), hi = Limits::max();
+    if constexpr (std::is_floating_point_v<ComputeType<T>>) {
       if (context.node.opset < 11) {
-        lo = static_cast<T>(context.node.attributes.Float("min", static_cast<float>(lo)));
-        hi = static_cast<T>(context.node.attributes.Float("max", static_cast<float>(hi)));
+        const Attributes& a = context.node.attributes;
+        lo = static_cast<T>(a.Float("min", static_cast<float>(lo)));
+        hi = static_cast<T>(a.Float("max", static_cast<float>(hi)));
       }
-    } else {
-      lo = Limits::lowest(), hi = Limits::max();
     }
     return std::make_unique<ClipKernel<T>>(loops, lo, hi, !context.reference);
   });

@@ -149,19 +149,8 @@ std::unique_ptr<Kernel> PrepareConv(const PrepareContext& context) {
 std::optional<SpatialField> ConvField(const FieldContext& context, std::size_t i) {
   if (i == kConvAddend) return SpatialField{};
   if (i != 0 || context.inputs[0].shape.rank() != 4) return std::nullopt;
-  const ConvParams p =
-      ReadConvParams(context.node, context.inputs[0].shape, context.inputs[1].shape);
-  if (!PadsFollowAttributes(context.node, p.stride_h) ||
-      !PadsFollowAttributes(context.node, p.stride_w)) {
-    return std::nullopt;
-  }
-  const auto axis = [](std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
-                       std::int64_t pad) {
-    return AxisField{1, stride, static_cast<double>(-pad),
-                     static_cast<double>((kernel - 1) * dilation - pad)};
-  };
-  return SpatialField{axis(p.kernel_h, p.stride_h, p.dilation_h, p.pad_top),
-                      axis(p.kernel_w, p.stride_w, p.dilation_w, p.pad_left)};
+  return WindowField(context.node, ReadConvWindows(context.node, context.inputs[0].shape,
+                                                   context.inputs[1].shape));
 }
 
 }  // namespace
@@ -176,9 +165,8 @@ Shape ConvInputShape(const OpNode& node, const TensorInfo& x) {
   return shape.empty() ? x.shape : Shape(std::span<const std::int64_t>(shape));
 }
 
-ConvParams ReadConvParams(const OpNode& node, const Shape& x, const Shape& w) {
-  Require(x.rank() == 3 || x.rank() == 4, "convolutions over ", x.rank() - 2,
-          " spatial axes are not supported (X ", x, ")");
+std::vector<WindowAxis> ReadConvWindows(const OpNode& node, const Shape& x, const Shape& w) {
+  Require(x.rank() >= 3, "X ", x, " has no spatial axis");
   Require(w.rank() == x.rank(), "X ", x, " and W ", w, " differ in rank");
   const std::int64_t groups = node.attributes.Int("group", 1);
   Require(groups >= 1 && w[0] >= 1 && x[1] >= 1 && w[0] % groups == 0 && x[1] % groups == 0 &&
@@ -190,7 +178,13 @@ ConvParams ReadConvParams(const OpNode& node, const Shape& x, const Shape& w) {
   Require(declared.empty() ||
               std::equal(declared.begin(), declared.end(), kernel.begin(), kernel.end()),
           "kernel_shape differs from the weights' shape ", w);
-  const std::vector<WindowAxis> axes = ReadWindows(node, x, kernel);
+  return ReadWindows(node, x, kernel);
+}
+
+ConvParams ReadConvParams(const OpNode& node, const Shape& x, const Shape& w) {
+  Require(x.rank() == 3 || x.rank() == 4, "convolutions over ", x.rank() - 2,
+          " spatial axes are not supported (X ", x, ")");
+  const std::vector<WindowAxis> axes = ReadConvWindows(node, x, w);
   const WindowAxis row{1, 1, 1, 1, 0, 0, 1};  // of a 1-D convolution
   const WindowAxis& h = axes.size() == 1 ? row : axes[0];
   const WindowAxis& v = axes.back();
@@ -211,7 +205,7 @@ ConvParams ReadConvParams(const OpNode& node, const Shape& x, const Shape& w) {
           .pad_left = v.pad_begin,
           .pad_bottom = h.pad_end,
           .pad_right = v.pad_end,
-          .groups = groups,
+          .groups = node.attributes.Int("group", 1),
           .epilogue = ReadEpilogue(node)};
 }
 

@@ -6,9 +6,11 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "ops/epilogue.h"
 #include "ops/op.h"
+#include "ops/window.h"
 
 namespace tessera {
 
@@ -33,6 +35,10 @@ inline constexpr std::string_view kTransformedFrom = "transformed_from";
 
 // The shape of X, before WinogradInput if there is one.
 Shape ConvInputShape(const OpNode& node, const TensorInfo& x);
+
+// The windows along the spatial axes, any number of them, of a convolution of X [N, C, spatial...]
+// with W [M, C / group, spatial...]. Throws Error for shapes that do not fit together.
+std::vector<WindowAxis> ReadConvWindows(const OpNode& node, const Shape& x, const Shape& w);
 
 // By the rules of the model's opset (auto_pad, defaults). Throws Error for invalid combinations.
 ConvParams ReadConvParams(const OpNode& node, const Shape& x, const Shape& w);

@@ -7,12 +7,12 @@
 // copy costs a percent or less of the products.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "ops/conv.h"
+#include "ops/window.h"
 
 namespace tessera {
 
@@ -47,19 +47,10 @@ bool FitsTiling(const ConvParams& p);
 std::vector<std::ptrdiff_t> TapOffsets(const ConvParams& p, std::int64_t phase_cols,
                                        std::int64_t pixel_stride, std::int64_t row_stride);
 
-// A range [begin, end).
-struct Range {
-  std::int64_t begin, end;
-  std::int64_t size() const { return end - begin; }
-};
-
 // Kernel rows (taps kh) that fall into the image for output row `y`.
 inline Range ValidTaps(std::int64_t y, std::int64_t stride, std::int64_t pad, std::int64_t dilation,
                        std::int64_t kernel, std::int64_t size) {
-  const std::int64_t first = y * stride - pad;
-  const std::int64_t begin = first >= 0 ? 0 : (-first + dilation - 1) / dilation;
-  const std::int64_t end = first >= size ? 0 : (size - first + dilation - 1) / dilation;
-  return {std::min(begin, kernel), std::clamp(end, std::min(begin, kernel), kernel)};
+  return StepsInside(y * stride - pad, dilation, kernel, size);
 }
 
 // Places i in [0, count) of a phase that are inside of the image, whose source columns are
@@ -71,11 +62,7 @@ struct PhaseColumns {
 inline PhaseColumns ColumnsOfPhase(const ConvParams& p, std::int64_t out_x, std::int64_t phase,
                                    std::int64_t count) {
   const std::int64_t first = out_x * p.stride_w - p.pad_left + phase;
-  const std::int64_t begin = first >= 0 ? 0 : (-first + p.stride_w - 1) / p.stride_w;
-  const std::int64_t end =
-      first >= p.in_width ? 0 : (p.in_width - first + p.stride_w - 1) / p.stride_w;
-  const std::int64_t from = std::min(begin, count);
-  return {first, {from, std::clamp(end, from, count)}};
+  return {first, StepsInside(first, p.stride_w, count, p.in_width)};
 }
 
 // Whether any tap reads columns of `phase`, or row `r` of the copy for one of `rows` output rows.

@@ -56,6 +56,12 @@ ElementLoops ElementLoops::Broadcast(const Shape& out, std::span<const Shape> in
   return {out.dims(), strides};
 }
 
+ElementLoops ElementLoops::Same(const Shape& shape, Layout layout) {
+  const auto same = BlockedOperand::kSame;
+  return layout == Layout::kBlocked ? Blocked(shape, {&same, 1}, {&shape, 1})
+                                    : Broadcast(shape, {&shape, 1});
+}
+
 ElementLoops ElementLoops::Blocked(const Shape& nchw, std::span<const BlockedOperand> inputs,
                                    std::span<const Shape> input_shapes) {
   const BlockedLayout out(nchw);

@@ -26,6 +26,9 @@ class ElementLoops {
   // Row-major operands that are broadcast onto a row-major output (operand 0).
   static ElementLoops Broadcast(const Shape& out, std::span<const Shape> inputs);
 
+  // One input of the output's shape and layout.
+  static ElementLoops Same(const Shape& shape, Layout layout);
+
   // How an operand lies beside an output in Layout::kBlocked.
   enum class BlockedOperand : std::uint8_t {
     kSame,      // blocked, shape of the output

@@ -56,70 +56,122 @@ HWY_INLINE void MapRow(float* out, std::int64_t count, const Fn& fn, const Opera
   for (; i < n; ++i) hn::StoreU(fn(d1, operands.Load(d1, i)...), d1, out + i);
 }
 
+// Calls function(x) for each lane: where vector arithmetic is not good enough.
+template <class Tag, class V = hn::Vec<Tag>>
+HWY_NOINLINE V EachLane(Tag d, V x, float (*function)(float)) {
+  HWY_ALIGN float lanes[hn::MaxLanes(D())];
+  hn::Store(x, d, lanes);
+  for (std::size_t i = 0; i < hn::Lanes(d); ++i) lanes[i] = function(lanes[i]);
+  return hn::Load(d, lanes);
+}
+
+// Whether SinModerate and CosModerate know what to do with all lanes (or they are NaN).
+template <class Tag, class V = hn::Vec<Tag>>
+HWY_INLINE bool AreModerateAngles(Tag d, V x) {
+  return hn::AllFalse(d, hn::Gt(hn::Abs(x), hn::Set(d, kMaxModerateAngle)));
+}
+
 void UnaryRow(const Unary& unary, const float* in, float* out, std::int64_t n) {
   const float alpha = unary.alpha, beta = unary.beta;
-  const Stream x{in};
+  const auto map = [&](const auto& fn) HWY_ATTR { MapRow(out, n, fn, Stream{in}); };
   switch (unary.fn) {
     case UnaryFn::kAbs:
-      return MapRow(
-          out, n, [](auto, auto v) HWY_ATTR { return hn::Abs(v); }, x);
+      return map([](auto, auto x) HWY_ATTR { return hn::Abs(x); });
+    case UnaryFn::kCeil:
+      return map([](auto, auto x) HWY_ATTR { return hn::Ceil(x); });
+    case UnaryFn::kCelu:
+      return map([=](auto d, auto x) HWY_ATTR {
+        const auto a = hn::Set(d, alpha);
+        const auto below = hn::Mul(a, Expm1OfNegative(d, hn::Div(x, a)));
+        return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), below, x);
+      });
     case UnaryFn::kClip:
-      return MapRow(
-          out, n,
-          [=](auto d, auto v)
-              HWY_ATTR { return ClampOrNan(v, hn::Set(d, alpha), hn::Set(d, beta)); },
-          x);
+      return map([=](auto d, auto x)
+                     HWY_ATTR { return ClampOrNan(x, hn::Set(d, alpha), hn::Set(d, beta)); });
+    case UnaryFn::kCos:
+      return map([](auto d, auto x) HWY_ATTR {
+        if (AreModerateAngles(d, x)) return CosModerate(d, x);
+        return EachLane(d, x, [](float v) { return std::cos(v); });
+      });
     case UnaryFn::kElu:
-      return MapRow(
-          out, n,
-          [=](auto d, auto v) HWY_ATTR {
-            const auto zero = hn::Zero(d);
-            const auto below = hn::Mul(hn::Set(d, alpha), Expm1OfNegative(d, v));
-            return hn::IfThenElse(hn::Lt(v, zero), below, v);
-          },
-          x);
+      return map([=](auto d, auto x) HWY_ATTR {
+        const auto below = hn::Mul(hn::Set(d, alpha), Expm1OfNegative(d, x));
+        return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), below, x);
+      });
+    case UnaryFn::kErf:
+      return map([](auto d, auto x) HWY_ATTR { return Erf(d, x); });
     case UnaryFn::kExp:
-      return MapRow(
-          out, n, [](auto d, auto v) HWY_ATTR { return Exp(d, v); }, x);
+      return map([](auto d, auto x) HWY_ATTR { return Exp(d, x); });
+    case UnaryFn::kFloor:
+      return map([](auto, auto x) HWY_ATTR { return hn::Floor(x); });
+    case UnaryFn::kGelu:
+      return map([](auto d, auto x) HWY_ATTR {
+        const auto half = hn::Mul(x, hn::Set(d, 0.5f));
+        return hn::MulAdd(half, Erf(d, hn::Mul(x, hn::Set(d, 0.707106781f))), half);
+      });
+    case UnaryFn::kGeluTanh:
+      return map([](auto d, auto x) HWY_ATTR {
+        // (1 + tanh y) / 2 is the sigmoid of 2 y.
+        const auto cubic = hn::Mul(hn::Mul(x, x), hn::Set(d, 0.044715f * 1.59576912f));
+        const auto y = hn::Mul(x, hn::Add(cubic, hn::Set(d, 1.59576912f)));
+        return hn::Mul(x, Sigmoid(d, y));
+      });
     case UnaryFn::kHardSigmoid:
-      return MapRow(
-          out, n,
-          [=](auto d, auto v) HWY_ATTR {
-            const auto y = hn::MulAdd(v, hn::Set(d, alpha), hn::Set(d, beta));
-            return ClampOrNan(y, hn::Zero(d), hn::Set(d, 1.f));
-          },
-          x);
+      return map([=](auto d, auto x) HWY_ATTR {
+        const auto y = hn::MulAdd(x, hn::Set(d, alpha), hn::Set(d, beta));
+        return ClampOrNan(y, hn::Zero(d), hn::Set(d, 1.f));
+      });
     case UnaryFn::kHardSwish:
-      return MapRow(
-          out, n,
-          [](auto d, auto v) HWY_ATTR {
-            const auto gate = hn::MulAdd(v, hn::Set(d, 1.f / 6), hn::Set(d, 0.5f));
-            return hn::Mul(v, ClampOrNan(gate, hn::Zero(d), hn::Set(d, 1.f)));
-          },
-          x);
+      return map([](auto d, auto x) HWY_ATTR {
+        const auto gate = hn::MulAdd(x, hn::Set(d, 1.f / 6), hn::Set(d, 0.5f));
+        return hn::Mul(x, ClampOrNan(gate, hn::Zero(d), hn::Set(d, 1.f)));
+      });
     case UnaryFn::kLeakyRelu:
-      return MapRow(
-          out, n,
-          [=](auto d, auto v) HWY_ATTR {
-            return hn::IfThenElse(hn::Lt(v, hn::Zero(d)), hn::Mul(v, hn::Set(d, alpha)), v);
-          },
-          x);
+      return map([=](auto d, auto x) HWY_ATTR {
+        return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(x, hn::Set(d, alpha)), x);
+      });
+    case UnaryFn::kLog:
+      return map([](auto d, auto x) HWY_ATTR { return Log(d, x); });
+    case UnaryFn::kMish:
+      return map([](auto d, auto x) HWY_ATTR { return Mish(d, x); });
     case UnaryFn::kNeg:
-      return MapRow(
-          out, n, [](auto, auto v) HWY_ATTR { return hn::Neg(v); }, x);
+      return map([](auto, auto x) HWY_ATTR { return hn::Neg(x); });
+    case UnaryFn::kReciprocal:
+      return map([](auto d, auto x) HWY_ATTR { return hn::Div(hn::Set(d, 1.f), x); });
     case UnaryFn::kRelu:
-      return MapRow(
-          out, n,
-          [](auto d, auto v) HWY_ATTR { return hn::IfThenZeroElse(hn::Lt(v, hn::Zero(d)), v); }, x);
+      return map([](auto d, auto x)
+                     HWY_ATTR { return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(d)), x); });
+    case UnaryFn::kRound:
+      return map([](auto, auto x) HWY_ATTR { return hn::Round(x); });
+    case UnaryFn::kSelu:
+      return map([=](auto d, auto x) HWY_ATTR {
+        const auto below = hn::Mul(hn::Set(d, alpha), Expm1OfNegative(d, x));
+        return hn::Mul(hn::Set(d, beta), hn::IfThenElse(hn::Lt(x, hn::Zero(d)), below, x));
+      });
     case UnaryFn::kSigmoid:
-      return MapRow(
-          out, n, [](auto d, auto v) HWY_ATTR { return Sigmoid(d, v); }, x);
+      return map([](auto d, auto x) HWY_ATTR { return Sigmoid(d, x); });
+    case UnaryFn::kSign:
+      return map([](auto d, auto x) HWY_ATTR {
+        const auto nonzero = hn::Gt(hn::Abs(x), hn::Zero(d));  // NaN is not
+        return hn::IfThenElse(nonzero, hn::CopySign(hn::Set(d, 1.f), x), x);
+      });
+    case UnaryFn::kSin:
+      return map([](auto d, auto x) HWY_ATTR {
+        if (AreModerateAngles(d, x)) return SinModerate(d, x);
+        return EachLane(d, x, [](float v) { return std::sin(v); });
+      });
+    case UnaryFn::kSoftplus:
+      return map([](auto d, auto x) HWY_ATTR { return Softplus(d, x); });
+    case UnaryFn::kSoftsign:
+      return map([](auto d, auto x)
+                     HWY_ATTR { return hn::Div(x, hn::Add(hn::Abs(x), hn::Set(d, 1.f))); });
     case UnaryFn::kSqrt:
-      return MapRow(
-          out, n, [](auto, auto v) HWY_ATTR { return hn::Sqrt(v); }, x);
+      return map([](auto, auto x) HWY_ATTR { return hn::Sqrt(x); });
     case UnaryFn::kTanh:
-      return MapRow(
-          out, n, [](auto d, auto v) HWY_ATTR { return Tanh(d, v); }, x);
+      return map([](auto d, auto x) HWY_ATTR { return Tanh(d, x); });
+    case UnaryFn::kThresholdedRelu:
+      return map([=](auto d, auto x)
+                     HWY_ATTR { return hn::IfThenZeroElse(hn::Le(x, hn::Set(d, alpha)), x); });
   }
 }
 
@@ -153,10 +205,15 @@ void BinaryRow(BinaryFn fn, RowOperand a, RowOperand b, float* out, std::int64_t
       return MapPair(a, b, out, n, [](auto, auto x, auto y) HWY_ATTR { return hn::Mul(x, y); });
     case BinaryFn::kDiv:
       return MapPair(a, b, out, n, [](auto, auto x, auto y) HWY_ATTR { return hn::Div(x, y); });
+    // Not Min and Max of vectors: what they do with NaN depends on the CPU.
     case BinaryFn::kMin:
-      return MapPair(a, b, out, n, [](auto, auto x, auto y) HWY_ATTR { return hn::Min(x, y); });
+      return MapPair(a, b, out, n, [](auto, auto x, auto y) HWY_ATTR {
+        return hn::IfThenElse(hn::Or(hn::Lt(x, y), hn::IsNaN(x)), x, y);
+      });
     case BinaryFn::kMax:
-      return MapPair(a, b, out, n, [](auto, auto x, auto y) HWY_ATTR { return hn::Max(x, y); });
+      return MapPair(a, b, out, n, [](auto, auto x, auto y) HWY_ATTR {
+        return hn::IfThenElse(hn::Or(hn::Gt(x, y), hn::IsNaN(x)), x, y);
+      });
     case BinaryFn::kPRelu:
       return MapPair(a, b, out, n, [](auto d, auto x, auto slope) HWY_ATTR {
         return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(x, slope), x);
@@ -179,6 +236,10 @@ void BinaryRow(BinaryFn fn, RowOperand a, RowOperand b, float* out, std::int64_t
     case BinaryFn::kPow: {
       if (b.kind == RowOperand::kScalar && *b.values == 2.f) {
         return MapPair(a, a, out, n, [](auto, auto x, auto y) HWY_ATTR { return hn::Mul(x, y); });
+      }
+      if (b.kind == RowOperand::kScalar && *b.values == 3.f) {
+        return MapPair(a, a, out, n,
+                       [](auto, auto x, auto y) HWY_ATTR { return hn::Mul(hn::Mul(x, y), x); });
       }
       const auto lanes = static_cast<std::int64_t>(hn::Lanes(D()));
       const auto at = [=](const RowOperand& o, std::int64_t i) {
@@ -216,6 +277,8 @@ namespace tessera {
 HWY_EXPORT(UnaryRow);
 HWY_EXPORT(BinaryRow);
 HWY_EXPORT(ScaleShiftRow);
+
+bool HasVectorKernel(const Unary& unary) { return unary.fn != UnaryFn::kCelu || unary.alpha > 0; }
 
 void ApplyUnary(const Unary& unary, const float* in, float* out, std::int64_t n) {
   HWY_DYNAMIC_DISPATCH(UnaryRow)(unary, in, out, n);

@@ -5,19 +5,38 @@
 
 namespace tessera {
 
+// What is not exact, up to the rounding of a product, is within 4 units in the last place unless
+// said otherwise; simd/math-inl.h has the bounds of the functions.
 enum class UnaryFn : std::uint8_t {
   kAbs,
+  kCeil,
+  kCelu,  // x < 0 ? alpha * (exp(x / alpha) - 1) : x
   kClip,  // min(max(x, alpha), beta)
-  kElu,   // x < 0 ? alpha * (exp(x) - 1) : x
+  kCos,
+  kElu,  // x < 0 ? alpha * (exp(x) - 1) : x
+  kErf,
   kExp,
+  kFloor,
+  kGelu,         // x / 2 * (1 + erf(x / sqrt 2)), within 2^-22 |x|
+  kGeluTanh,     // x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), within 2^-22 |x|
   kHardSigmoid,  // min(max(alpha * x + beta, 0), 1)
   kHardSwish,    // x * min(max(x / 6 + 0.5, 0), 1)
   kLeakyRelu,    // x < 0 ? alpha * x : x
+  kLog,
+  kMish,  // x * tanh(log(1 + exp(x)))
   kNeg,
+  kReciprocal,
   kRelu,
+  kRound,  // to the nearest integer, halves to even
+  kSelu,   // beta * (x < 0 ? alpha * (exp(x) - 1) : x)
   kSigmoid,
+  kSign,  // -1, 0 or 1
+  kSin,
+  kSoftplus,  // log(1 + exp(x))
+  kSoftsign,  // x / (1 + |x|)
   kSqrt,
   kTanh,
+  kThresholdedRelu,  // x <= alpha ? 0 : x
 };
 
 struct Unary {
@@ -31,7 +50,7 @@ enum class BinaryFn : std::uint8_t {
   kMul,
   kDiv,
   kPow,
-  kMin,
+  kMin,  // of these two, NaN if one of the operands is
   kMax,
   kPRelu,  // a < 0 ? b * a : a
   kEqual,  // these are 1 or 0
@@ -52,7 +71,10 @@ struct RowOperand {
   Kind kind = kStream;
 };
 
-// out[i] = fn(in[i]) for i < n. `out` may be `in`.
+// Whether ApplyUnary computes the function: Celu needs a positive alpha.
+bool HasVectorKernel(const Unary& unary);
+
+// out[i] = fn(in[i]) for i < n; NaN stays NaN. `out` may be `in`.
 void ApplyUnary(const Unary& unary, const float* in, float* out, std::int64_t n);
 
 // out[i] = fn(a[i], b[i]) for i < n. `out` may be the values of a kStream operand.

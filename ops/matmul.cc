@@ -8,6 +8,7 @@
 
 #include "ops/elements.h"
 #include "ops/epilogue.h"
+#include "ops/matmul_shapes.h"
 #include "ops/matmul_tile.h"
 #include "ops/op.h"
 
@@ -235,45 +236,12 @@ void InferFusedGemm(const InferContext& context) {
 
 // --- MatMul: numpy's rules, with stacks of matrices that are broadcast
 
-// The operands as stacks of matrices: a vector gets a dimension of 1, which the output loses again.
-struct MatMulShapes {
-  MatMulShapes(const Shape& a_shape, const Shape& b_shape) : a(a_shape), b(b_shape) {
-    Require(a.rank() >= 1 && b.rank() >= 1, "A ", a, " or B ", b, " is a scalar");
-    if (a_shape.rank() == 1) a = Shape{1, a_shape[0]};
-    if (b_shape.rank() == 1) b = Shape{b_shape[0], 1};
-    Require(a[a.rank() - 1] == b[b.rank() - 2], "A ", a_shape, " and B ", b_shape,
-            " do not fit together");
-    batch = BroadcastShapes(Stack(a), Stack(b));
-    out = batch;
-    if (a_shape.rank() > 1) out.PushBack(a[a.rank() - 2]);
-    if (b_shape.rank() > 1) out.PushBack(b[b.rank() - 1]);
-  }
-
-  static Shape Stack(const Shape& s) {
-    return Shape(s.dims().first(static_cast<std::size_t>(s.rank() - 2)));
-  }
-
-  Shape a, b, batch, out;
-};
-
 void InferMatMul(const InferContext& context) {
   const TensorInfo& a = context.Input(0);
   const TensorInfo& b = context.Input(1);
   RequireType(a.dtype, MatMulTypes());
   Require(a.dtype == b.dtype, "A is ", a.dtype, ", B is ", b.dtype);
   context.SetOutput(0, a.dtype, MatMulShapes(a.shape, b.shape).out);
-}
-
-// Offset of the matrix of a stack (shape `s`) that belongs to matrix `index` of the whole batch.
-std::int64_t MatrixOffset(const Shape& s, const Shape& batch, std::int64_t index) {
-  const auto strides = RowMajorStrides(s);
-  std::int64_t offset = 0;
-  for (int d = batch.rank(); d-- > 0; index /= batch[d]) {
-    const int own = d - (batch.rank() - (s.rank() - 2));
-    if (own >= 0 && s[own] != 1)
-      offset += index % batch[d] * strides[static_cast<std::size_t>(own)];
-  }
-  return offset;
 }
 
 template <typename T>

@@ -7,31 +7,52 @@
 namespace tessera {
 
 extern const OpDef kAbsOp;
+extern const OpDef kAcosOp;
+extern const OpDef kAcoshOp;
 extern const OpDef kAddOp;
 extern const OpDef kAndOp;
+extern const OpDef kAsinOp;
+extern const OpDef kAsinhOp;
+extern const OpDef kAtanOp;
+extern const OpDef kAtanhOp;
 extern const OpDef kAveragePoolOp;
 extern const OpDef kBatchNormalizationOp;
+extern const OpDef kBitShiftOp;
+extern const OpDef kBitwiseAndOp;
+extern const OpDef kBitwiseNotOp;
+extern const OpDef kBitwiseOrOp;
+extern const OpDef kBitwiseXorOp;
 extern const OpDef kCastOp;
+extern const OpDef kCeilOp;
+extern const OpDef kCeluOp;
 extern const OpDef kClipOp;
 extern const OpDef kConcatOp;
 extern const OpDef kConstantOfShapeOp;
 extern const OpDef kConstantOp;
+extern const OpDef kConvIntegerOp;
 extern const OpDef kConvOp;
 extern const OpDef kConvPairOp;
+extern const OpDef kCosOp;
+extern const OpDef kCoshOp;
 extern const OpDef kDepthToSpaceOp;
+extern const OpDef kDequantizeLinearOp;
 extern const OpDef kDivOp;
 extern const OpDef kDropoutOp;
+extern const OpDef kDynamicQuantizeLinearOp;
 extern const OpDef kEluOp;
 extern const OpDef kEqualOp;
+extern const OpDef kErfOp;
 extern const OpDef kExpOp;
 extern const OpDef kExpandOp;
 extern const OpDef kFlattenOp;
+extern const OpDef kFloorOp;
 extern const OpDef kFusedCompareOp;
 extern const OpDef kFusedConvOp;
 extern const OpDef kFusedDepthToSpaceOp;
 extern const OpDef kFusedGemmOp;
 extern const OpDef kFusedMulOp;
 extern const OpDef kGatherOp;
+extern const OpDef kGeluOp;
 extern const OpDef kGemmOp;
 extern const OpDef kGlobalAveragePoolOp;
 extern const OpDef kGlobalMaxPoolOp;
@@ -45,10 +66,20 @@ extern const OpDef kLeakyReluOp;
 extern const OpDef kLessOp;
 extern const OpDef kLessOrEqualOp;
 extern const OpDef kLoopOp;
+extern const OpDef kIsInfOp;
+extern const OpDef kIsNaNOp;
+extern const OpDef kLeakyReluOp;
+extern const OpDef kLessOp;
+extern const OpDef kLessOrEqualOp;
+extern const OpDef kLogOp;
+extern const OpDef kMatMulIntegerOp;
 extern const OpDef kMatMulOp;
 extern const OpDef kMaxOp;
 extern const OpDef kMaxPoolOp;
+extern const OpDef kMeanOp;
 extern const OpDef kMinOp;
+extern const OpDef kMishOp;
+extern const OpDef kModOp;
 extern const OpDef kMulAddOp;
 extern const OpDef kMulOp;
 extern const OpDef kNegOp;
@@ -58,56 +89,92 @@ extern const OpDef kPReluOp;
 extern const OpDef kPadOp;
 extern const OpDef kPixelCorrelationOp;
 extern const OpDef kPowOp;
+extern const OpDef kReciprocalOp;
+extern const OpDef kQLinearConvOp;
+extern const OpDef kQLinearMatMulOp;
+extern const OpDef kQuantizeLinearOp;
 extern const OpDef kReduceMeanOp;
 extern const OpDef kReluOp;
 extern const OpDef kReshapeOp;
 extern const OpDef kResizeOp;
+extern const OpDef kRoundOp;
+extern const OpDef kSeluOp;
 extern const OpDef kShapeOp;
 extern const OpDef kSigmoidOp;
+extern const OpDef kSignOp;
+extern const OpDef kSinOp;
+extern const OpDef kSinhOp;
 extern const OpDef kSizeOp;
 extern const OpDef kSliceOp;
 extern const OpDef kSoftmaxOp;
+extern const OpDef kSoftplusOp;
+extern const OpDef kSoftsignOp;
 extern const OpDef kSpaceToDepthOp;
 extern const OpDef kSplitOp;
 extern const OpDef kSqrtOp;
 extern const OpDef kSqueezeOp;
 extern const OpDef kSubOp;
+extern const OpDef kSumOp;
+extern const OpDef kTanOp;
 extern const OpDef kTanhOp;
+extern const OpDef kThresholdedReluOp;
 extern const OpDef kTransposeOp;
 extern const OpDef kUnsqueezeOp;
 extern const OpDef kUpsampleOp;
 extern const OpDef kWhereOp;
 extern const OpDef kWinogradInputOp;
+extern const OpDef kXorOp;
 
 namespace {
 
 const OpDef* const kOps[] = {
     &kAbsOp,
+    &kAcosOp,
+    &kAcoshOp,
     &kAddOp,
     &kAndOp,
+    &kAsinOp,
+    &kAsinhOp,
+    &kAtanOp,
+    &kAtanhOp,
     &kAveragePoolOp,
     &kBatchNormalizationOp,
+    &kBitShiftOp,
+    &kBitwiseAndOp,
+    &kBitwiseNotOp,
+    &kBitwiseOrOp,
+    &kBitwiseXorOp,
     &kCastOp,
+    &kCeilOp,
+    &kCeluOp,
     &kClipOp,
     &kConcatOp,
     &kConstantOfShapeOp,
     &kConstantOp,
+    &kConvIntegerOp,
     &kConvOp,
     &kConvPairOp,
+    &kCosOp,
+    &kCoshOp,
     &kDepthToSpaceOp,
+    &kDequantizeLinearOp,
     &kDivOp,
     &kDropoutOp,
+    &kDynamicQuantizeLinearOp,
     &kEluOp,
     &kEqualOp,
+    &kErfOp,
     &kExpOp,
     &kExpandOp,
     &kFlattenOp,
+    &kFloorOp,
     &kFusedCompareOp,
     &kFusedConvOp,
     &kFusedDepthToSpaceOp,
     &kFusedGemmOp,
     &kFusedMulOp,
     &kGatherOp,
+    &kGeluOp,
     &kGemmOp,
     &kGlobalAveragePoolOp,
     &kGlobalMaxPoolOp,
@@ -121,10 +188,20 @@ const OpDef* const kOps[] = {
     &kLessOp,
     &kLessOrEqualOp,
     &kLoopOp,
+    &kIsInfOp,
+    &kIsNaNOp,
+    &kLeakyReluOp,
+    &kLessOp,
+    &kLessOrEqualOp,
+    &kLogOp,
+    &kMatMulIntegerOp,
     &kMatMulOp,
     &kMaxOp,
     &kMaxPoolOp,
+    &kMeanOp,
     &kMinOp,
+    &kMishOp,
+    &kModOp,
     &kMulAddOp,
     &kMulOp,
     &kNegOp,
@@ -134,26 +211,41 @@ const OpDef* const kOps[] = {
     &kPadOp,
     &kPixelCorrelationOp,
     &kPowOp,
+    &kReciprocalOp,
+    &kQLinearConvOp,
+    &kQLinearMatMulOp,
+    &kQuantizeLinearOp,
     &kReduceMeanOp,
     &kReluOp,
     &kReshapeOp,
     &kResizeOp,
+    &kRoundOp,
+    &kSeluOp,
     &kShapeOp,
     &kSigmoidOp,
+    &kSignOp,
+    &kSinOp,
+    &kSinhOp,
     &kSizeOp,
     &kSliceOp,
     &kSoftmaxOp,
+    &kSoftplusOp,
+    &kSoftsignOp,
     &kSpaceToDepthOp,
     &kSplitOp,
     &kSqrtOp,
     &kSqueezeOp,
     &kSubOp,
+    &kSumOp,
+    &kTanOp,
     &kTanhOp,
+    &kThresholdedReluOp,
     &kTransposeOp,
     &kUnsqueezeOp,
     &kUpsampleOp,
     &kWhereOp,
     &kWinogradInputOp,
+    &kXorOp,
 };
 
 }  // namespace

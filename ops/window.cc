@@ -77,4 +77,15 @@ bool PadsFollowAttributes(const OpNode& node, std::int64_t stride) {
   return stride == 1 || !IsSame(node.attributes.String("auto_pad", "NOTSET"));
 }
 
+std::optional<SpatialField> WindowField(const OpNode& node, std::span<const WindowAxis> axes) {
+  SpatialField field;
+  for (std::size_t i = 0; i < field.size(); ++i) {
+    const WindowAxis& axis = axes[i];
+    if (!PadsFollowAttributes(node, axis.stride)) return std::nullopt;
+    field[i] = {1, axis.stride, static_cast<double>(-axis.pad_begin),
+                static_cast<double>(axis.extent() - 1 - axis.pad_begin)};
+  }
+  return field;
+}
+
 }  // namespace tessera

@@ -1,13 +1,30 @@
 // The window that slides along one spatial axis: what convolutions and pools share.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "ops/op.h"
 
 namespace tessera {
+
+// A range [begin, end).
+struct Range {
+  std::int64_t begin, end;
+  std::int64_t size() const { return end - begin; }
+};
+
+// The i in [0, count) for which first + i * step lies in [0, size); step is at least 1.
+inline Range StepsInside(std::int64_t first, std::int64_t step, std::int64_t count,
+                         std::int64_t size) {
+  const std::int64_t begin = first >= 0 ? 0 : (-first + step - 1) / step;
+  const std::int64_t end = first >= size ? 0 : (size - first + step - 1) / step;
+  const std::int64_t from = std::min(begin, count);
+  return {from, std::clamp(end, from, count)};
+}
 
 struct WindowAxis {
   std::int64_t in, kernel, stride, dilation, pad_begin, pad_end, out;
@@ -26,5 +43,9 @@ std::vector<WindowAxis> ReadWindows(const OpNode& node, const Shape& x,
 // Whether the pads along an axis of this stride are the same for every input size, and with them
 // the receptive field. (Those of auto_pad SAME depend on the size unless the stride is 1.)
 bool PadsFollowAttributes(const OpNode& node, std::int64_t stride);
+
+// The field of an output pixel on the pixels that its window covers; `axes` are height and width.
+// nullopt if it depends on the input's size.
+std::optional<SpatialField> WindowField(const OpNode& node, std::span<const WindowAxis> axes);
 
 }  // namespace tessera

@@ -193,6 +193,114 @@ TEST(Binary, MinAndMaxTakeAnyNumber) {
       .RunAll(0);
 }
 
+TEST(Binary, MinAndMaxPassNanOn) {
+  std::vector<float> a(20, 1), b(20, 2);
+  a[3] = a[17] = NAN;
+  b[5] = b[18] = NAN;
+  a[9] = -INFINITY;
+  for (const char* type : {"Min", "Max"}) {
+    const Tensor y = OpCall(type).In(Floats({20}, a)).In(Floats({20}, b)).RunOne(0);
+    for (std::size_t i = 0; i < 20; ++i) {
+      EXPECT_EQ(std::isnan(y.data<float>()[i]), std::isnan(a[i]) || std::isnan(b[i])) << i;
+    }
+    EXPECT_TRUE(std::isnan(
+        OpCall(type).In(Floats({}, {NAN})).In(Floats({}, {1})).RunOne().data<float>()[0]));
+  }
+}
+
+TEST(Binary, SumAndMeanTakeAnyNumber) {
+  const auto a = [] { return Floats({3}, {3, 0, 2}); };
+  const auto b = [] { return Floats({3}, {1, 3, 4}); };
+  const auto c = [] { return Floats({2, 1}, {2, 6}); };
+  const auto run = [&](const char* type) {
+    return ToVector<float>(OpCall(type).In(a()).In(b()).In(c()).RunOne());
+  };
+  EXPECT_EQ(run("Sum"), (std::vector<float>{6, 5, 8, 10, 9, 12}));
+  EXPECT_EQ(run("Mean"), (std::vector<float>{2, 5.f / 3, 8.f / 3, 10.f / 3, 3, 4}));
+  EXPECT_EQ(ToVector<float>(OpCall("Sum").In(a()).RunOne()), (std::vector<float>{3, 0, 2}));
+  EXPECT_EQ(ToVector<float>(OpCall("Mean").In(a()).RunOne()), (std::vector<float>{3, 0, 2}));
+  EXPECT_EQ(
+      ToVector<double>(
+          OpCall("Mean").In(Values<double>({2}, {1, 2})).In(Values<double>({}, {4})).RunOne()),
+      (std::vector<double>{2.5, 3}));
+  EXPECT_THROW(OpCall("Sum").In(Int64s({1})).In(Int64s({1})).Infer(), Error);
+  // Without broadcasting at first.
+  EXPECT_THROW(OpCall("Sum", 7).In(a()).In(c()).Infer(), Error);
+  EXPECT_NO_THROW(OpCall("Sum", 7).In(a()).In(b()).Infer());
+  std::mt19937 random(8);
+  const Shape s{2, 20, 5, 6};
+  Tensor x = RandomTensor(s, random), y = RandomTensor(s, random),
+         z = RandomTensor({20, 1, 1}, random);
+  Tensor expected(DType::kFloat32, s);
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    expected.data<float>()[i] =
+        (x.data<float>()[i] + y.data<float>()[i] + z.data<float>()[i / 30 % 20]) / 3;
+  }
+  OpCall mean("Mean");
+  mean.In(std::move(x)).In(std::move(y)).Const(std::move(z));
+  ExpectClose(mean.RunOne(), expected, 1e-6);
+  EXPECT_EQ(mean.BlockedChoice().outputs[0], Layout::kBlocked);
+}
+
+TEST(Binary, TakesMoreTypesInLaterOpsets) {
+  const auto infer = [](const char* type, int opset, auto value) {
+    const auto in = [&] { return Values<decltype(value)>({1}, {value}); };
+    return OpCall(type, opset).In(in()).In(in()).Infer()[0].dtype;
+  };
+  EXPECT_EQ(infer("Add", 7, std::int64_t{1}), DType::kInt64);
+  EXPECT_EQ(infer("Mul", 7, std::uint32_t{1}), DType::kUint32);
+  EXPECT_THROW(infer("Sub", 13, std::int8_t{1}), Error);
+  EXPECT_EQ(infer("Div", 14, std::uint16_t{1}), DType::kUint16);
+  EXPECT_THROW(infer("Max", 11, std::int32_t{1}), Error);
+  EXPECT_EQ(infer("Min", 12, std::int8_t{1}), DType::kInt8);
+  EXPECT_THROW(infer("PRelu", 8, std::int32_t{1}), Error);
+  EXPECT_EQ(infer("PRelu", 9, std::int32_t{1}), DType::kInt32);
+  EXPECT_THROW(infer("PRelu", 17, std::int8_t{1}), Error);
+  EXPECT_THROW(infer("Pow", 11, std::int64_t{1}), Error);
+  EXPECT_THROW(infer("Pow", 17, std::uint8_t{1}), Error);
+}
+
+TEST(Binary, DividesWithoutATrap) {
+  EXPECT_EQ(ToVector<std::int32_t>(OpCall("Div")
+                                       .In(Values<std::int32_t>({4}, {INT32_MIN, 5, -7, 0}))
+                                       .In(Values<std::int32_t>({4}, {-1, 0, 2, 0}))
+                                       .RunOne()),
+            (std::vector<std::int32_t>{INT32_MIN, 0, -3, 0}));
+  EXPECT_EQ(ToVector<std::int8_t>(OpCall("Div")
+                                      .In(Values<std::int8_t>({2}, {-128, -128}))
+                                      .In(Values<std::int8_t>({2}, {-1, 3}))
+                                      .RunOne()),
+            (std::vector<std::int8_t>{-128, -42}));
+  EXPECT_EQ(ToVector<std::uint64_t>(OpCall("Div")
+                                        .In(Values<std::uint64_t>({2}, {UINT64_MAX, 9}))
+                                        .In(Values<std::uint64_t>({2}, {2, 0}))
+                                        .RunOne()),
+            (std::vector<std::uint64_t>{UINT64_MAX / 2, 0}));
+  EXPECT_EQ(ToVector<float>(OpCall("Div").In(Floats({2}, {1, -1})).In(Floats({}, {0})).RunOne()),
+            (std::vector<float>{INFINITY, -INFINITY}));
+}
+
+TEST(Binary, PowersOutOfRangeSaturate) {
+  EXPECT_EQ(ToVector<std::int32_t>(OpCall("Pow")
+                                       .In(Values<std::int32_t>({3}, {10, -10, -4}))
+                                       .In(Floats({3}, {30, 31, 0.5f}))
+                                       .RunOne()),
+            (std::vector<std::int32_t>{INT32_MAX, INT32_MIN, 0}));
+  EXPECT_EQ(ToVector<float>(OpCall("Pow").In(Floats({3}, {2, -2, 3})).In(Floats({}, {3})).RunOne()),
+            (std::vector<float>{8, -8, 27}));
+}
+
+TEST(PRelu, TakesIntegers) {
+  EXPECT_EQ(ToVector<std::int64_t>(
+                OpCall("PRelu", 9).In(Int64s({-3, 2, INT64_MIN})).In(Int64s({5, 5, 1})).RunOne()),
+            (std::vector<std::int64_t>{-15, 2, INT64_MIN}));
+  EXPECT_EQ(ToVector<std::uint32_t>(OpCall("PRelu", 9)
+                                        .In(Values<std::uint32_t>({2}, {3, UINT32_MAX}))
+                                        .In(Values<std::uint32_t>({1}, {7}))
+                                        .RunOne()),
+            (std::vector<std::uint32_t>{3, UINT32_MAX}));
+}
+
 TEST(PRelu, BroadcastsTheSlopeOneWay) {
   std::mt19937 random(4);
   const auto prelu = [](double x, double slope) { return x < 0 ? slope * x : x; };

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <limits>
 
 #include "tests/ops/op_test_util.h"
@@ -26,6 +27,17 @@ TEST(Clip, ReadsInputsSinceOpset11) {
   // Bounds the wrong way round: the upper one wins.
   const Tensor crossed = OpCall("Clip", 13).In(Input()).In(bound(2)).In(bound(1)).RunOne();
   EXPECT_EQ(ToVector<float>(crossed), std::vector<float>(6, 1.f));
+}
+
+TEST(Clip, LimitsThatAreLeftOutAreTheGreatestFiniteNumbers) {
+  const float most = std::numeric_limits<float>::max(), infinity = HUGE_VALF;
+  for (int opset : {7, 11, 13}) {
+    const Tensor y = OpCall("Clip", opset).In(Floats({2}, {infinity, -infinity})).RunOne();
+    EXPECT_EQ(ToVector<float>(y), (std::vector<float>{most, -most}));
+  }
+  EXPECT_EQ(ToVector<std::int64_t>(OpCall("Clip", 13).In(Int64s({INT64_MIN, 5})).RunOne()),
+            (std::vector<std::int64_t>{INT64_MIN, 5}));
+  EXPECT_TRUE(std::isnan(OpCall("Clip", 13).In(Floats({}, {NAN})).RunOne().data<float>()[0]));
 }
 
 TEST(Clip, TakesIntegersSinceOpset12) {

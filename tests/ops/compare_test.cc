@@ -37,6 +37,21 @@ TEST(Compare, WorksOnEveryType) {
   EXPECT_THROW(OpCall("Equal").In(Iota({1})).In(Int64s({1})).Infer(), Error);
 }
 
+TEST(Compare, TakesMoreTypesInLaterOpsets) {
+  const auto call = [](const char* type, int opset, auto value) {
+    const auto in = [&] { return Values<decltype(value)>({1}, {value}); };
+    return OpCall(type, opset).In(in()).In(in()).Infer()[0].dtype;
+  };
+  EXPECT_EQ(call("Equal", 7, std::int64_t{1}), DType::kBool);
+  EXPECT_EQ(call("Equal", 7, true), DType::kBool);
+  EXPECT_THROW(call("Equal", 10, 1.f), Error);
+  EXPECT_EQ(call("Equal", 11, 1.f), DType::kBool);
+  EXPECT_EQ(call("Less", 7, 1.f), DType::kBool);
+  EXPECT_THROW(call("Less", 8, std::int32_t{1}), Error);
+  EXPECT_EQ(call("Greater", 9, std::uint16_t{1}), DType::kBool);
+  EXPECT_EQ(FindOp("LessOrEqual")->first_opset, 12);
+}
+
 TEST(Compare, BroadcastsOverLargeTensors) {
   const Tensor y =
       OpCall("Less").In(Iota({3, 1, 5000})).In(Floats({4, 1}, {0, 1, 5000, 1e9f})).RunOne();
@@ -54,6 +69,8 @@ TEST(Logic, CombinesBools) {
   const auto b = [] { return Values<bool>({2}, {false, true}); };
   EXPECT_EQ(Compute("And", a(), b()), (Bools{false, false, false, true}));
   EXPECT_EQ(Compute("Or", a(), b()), (Bools{false, true, true, true}));
+  EXPECT_EQ(Compute("Xor", a(), b()), (Bools{false, true, true, false}));
+  EXPECT_EQ(Compute("Xor", b(), a()), (Bools{false, true, true, false}));
   EXPECT_EQ(ToVector<bool>(OpCall("Not").In(b()).RunOne()), (Bools{true, false}));
   EXPECT_THROW(OpCall("And").In(Iota({1})).In(Iota({1})).Infer(), Error);
   EXPECT_THROW(OpCall("Not").In(Iota({1})).Infer(), Error);
@@ -73,6 +90,25 @@ TEST(Where, ChoosesAndBroadcasts) {
                        .In(Values<std::int64_t>({2, 2}, {INT64_MIN, 4, 5, 6}))
                        .RunOne();
   EXPECT_EQ(ToVector<std::int64_t>(z), (std::vector<std::int64_t>{INT64_MIN, 4, 5, 6}));
+  const Tensor b = OpCall("Where")
+                       .In(Values<bool>({}, {true}))
+                       .In(Values<bool>({2}, {true, false}))
+                       .In(Values<bool>({1}, {true}))
+                       .RunOne();
+  EXPECT_EQ(ToVector<bool>(b), (Bools{true, false}));
+  const Tensor h = OpCall("Where")
+                       .In(Values<bool>({2}, {true, false}))
+                       .In(Values<std::int16_t>({}, {-7}))
+                       .In(Values<std::int16_t>({2}, {5, 6}))
+                       .RunOne();
+  EXPECT_EQ(ToVector<std::int16_t>(h), (std::vector<std::int16_t>{-7, 6}));
+  EXPECT_EQ(OpCall("Where")
+                .In(Values<bool>({0, 1}, {}))
+                .In(Floats({3}, {1, 2, 3}))
+                .In(Floats({}, {9}))
+                .RunOne()
+                .shape(),
+            (Shape{0, 3}));
   EXPECT_THROW(OpCall("Where").In(Iota({1})).In(Iota({1})).In(Iota({1})).Infer(), Error);
   EXPECT_THROW(OpCall("Where").In(Values<bool>({1}, {true})).In(Iota({1})).In(Int64s({1})).Infer(),
                Error);
