@@ -1,6 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <set>
+#include <string>
 #include <string_view>
 
 #include "ops/op.h"
@@ -20,6 +24,24 @@ TEST(Registry, EveryOperatorIsCompleteAndUnique) {
   }
   EXPECT_GT(types.size(), 50u);
   EXPECT_EQ(FindOp("NoSuchOperator"), nullptr);
+}
+
+// The unit tests name the operators that they call.
+TEST(Registry, EveryOperatorHasAUnitTest) {
+  const std::filesystem::path tests = std::filesystem::path(TESSERA_SOURCE_DIR) / "tests";
+  std::string sources;
+  const auto read = [&](const std::filesystem::path& path) {
+    std::ifstream in(path);
+    sources.append(std::istreambuf_iterator<char>(in), {});
+  };
+  for (const auto& entry : std::filesystem::directory_iterator(tests / "ops")) {
+    if (entry.path().string().ends_with("_test.cc")) read(entry.path());
+  }
+  read(tests / "engine" / "control_flow_test.cc");  // If and Loop run graphs
+  for (const OpDef* op : AllOps()) {
+    if (op->internal) continue;
+    EXPECT_NE(sources.find("\"" + std::string(op->type) + "\""), std::string::npos) << op->type;
+  }
 }
 
 }  // namespace
