@@ -12,6 +12,8 @@
 #include <set>
 #include <unordered_map>
 
+#include "engine/open_file.h"
+
 namespace tessera {
 namespace {
 
@@ -19,18 +21,6 @@ constexpr std::int64_t kMinIr = 3, kMaxIr = 10;
 
 // Weights in row-major order are little-endian in the file, as in memory.
 static_assert(std::endian::native == std::endian::little);
-
-std::ifstream OpenFile(const std::filesystem::path& path) {
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  Require(std::filesystem::exists(status), path.string(), ": no such file");
-  Require(!std::filesystem::is_directory(status), path.string(), ": is a folder, not a model");
-  // Opening a pipe that nobody writes to would wait for ever.
-  Require(std::filesystem::is_regular_file(status), path.string(), ": is not a file");
-  std::ifstream in(path, std::ios::binary);
-  Require(in.good(), path.string(), ": cannot be opened: ", std::strerror(errno));
-  return in;
-}
 
 // Throws Error for what protobuf cannot parse.
 void CheckSize(std::uintmax_t bytes, const std::string& file) {
@@ -402,7 +392,7 @@ class Importer {
 }  // namespace
 
 Graph ImportOnnx(const std::filesystem::path& path) {
-  std::ifstream in = OpenFile(path);
+  std::ifstream in = OpenModelFile(path);
   CheckSize(std::filesystem::file_size(path), path.string());
   google::protobuf::io::IstreamInputStream bytes(&in, /*block_size=*/1 << 16);
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";

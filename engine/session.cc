@@ -8,6 +8,7 @@
 
 #include "engine/cpu_budget.h"
 #include "engine/infer.h"
+#include "engine/model_file.h"
 #include "engine/onnx_import.h"
 #include "engine/planner.h"
 #include "engine/receptive_field.h"
@@ -259,7 +260,8 @@ Session::~Session() = default;
 std::shared_ptr<Session> Session::Load(const std::filesystem::path& path,
                                        const SessionOptions& options) {
   return WithErrors(path.string(), [&] {
-    return std::shared_ptr<Session>(new Session(std::make_unique<Impl>(ImportOnnx(path), options)));
+    return std::shared_ptr<Session>(
+        new Session(std::make_unique<Impl>(ImportModel(path), options)));
   });
 }
 

@@ -75,11 +75,12 @@ struct RunProfile {
 
 class Session {
  public:
-  // Throws Error, with the file's name, for files that cannot be read, are no valid ONNX models,
-  // or use operators that are not supported (all of which are named at once).
+  // An ONNX file, or one of the two files of an ncnn model (see engine/model_file.h). Throws Error,
+  // with the file's name, for files that cannot be read, are no valid models, or use operators or
+  // layers that are not supported (all of which are named at once).
   static std::shared_ptr<Session> Load(const std::filesystem::path& path,
                                        const SessionOptions& options = {});
-  // The same from a model in memory; `name` stands for the file in messages.
+  // The same from an ONNX model in memory; `name` stands for the file in messages.
   static std::shared_ptr<Session> LoadFromMemory(std::span<const std::byte> model, std::string name,
                                                  const SessionOptions& options = {});
   ~Session();
