@@ -2,6 +2,7 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <algorithm>
 #include <limits>
 #include <unordered_set>
 
@@ -23,21 +24,22 @@ class Exporter {
   explicit Exporter(const Graph& graph) : graph_(graph) {}
 
   std::string Export() {
-    CheckSize();
-    NameValues();
+    CheckSize(graph_);
     model_.set_ir_version(IrVersion(graph_.opset));
     model_.set_producer_name("tessera");
     model_.add_opset_import()->set_version(graph_.opset);
     onnx::GraphProto& proto = *model_.mutable_graph();
     proto.set_name("network");
+    Scope scope{graph_, std::vector<std::string>(graph_.values.size()), {}};
+    NameValues(scope);
     for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
-      Declare(graph_.inputs[i], graph_.input_decls[i], *proto.add_input());
+      Declare(scope.Name(graph_.inputs[i]), graph_.input_decls[i], *proto.add_input());
     }
     for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
-      Declare(graph_.outputs[i], graph_.output_decls[i], *proto.add_output());
+      Declare(scope.Name(graph_.outputs[i]), graph_.output_decls[i], *proto.add_output());
     }
-    for (const Node& node : graph_.nodes) WriteNode(node, *proto.add_node());
-    WriteConstants(proto);
+    for (ValueId id : graph_.outputs) scope.used.insert(id);
+    WriteNodes(scope, proto);
     const std::size_t bytes = model_.ByteSizeLong();
     Require(bytes <= kMaxBytes, graph_.file, ": takes ", bytes >> 20,
             " MB as ONNX, more than the 2 GB of a file");
@@ -47,42 +49,53 @@ class Exporter {
  private:
   static constexpr std::size_t kMaxBytes = std::numeric_limits<std::int32_t>::max();
 
-  // Before anything is copied.
-  void CheckSize() const {
+  // A graph or sub-graph that is being written.
+  struct Scope {
+    const Graph& graph;
+    std::vector<std::string> names;    // of its values
+    std::unordered_set<ValueId> used;  // by nodes and outputs
+
+    const std::string& Name(ValueId id) const {
+      static const std::string kNone;
+      return id == kNoValue ? kNone : names[static_cast<std::size_t>(id)];
+    }
+  };
+
+  // Before anything is copied. Returns the bytes of all constants.
+  std::size_t CheckSize(const Graph& graph) const {
     std::size_t bytes = 0;
-    for (const Value& value : graph_.values) {
+    for (const Value& value : graph.values) {
       if (value.info.constant != nullptr) bytes += value.info.constant->bytes();
+    }
+    for (const Node& node : graph.nodes) {
+      for (const auto& body : node.bodies) bytes += CheckSize(*body);
     }
     Require(bytes <= kMaxBytes, graph_.file, ": its weights take ", bytes >> 20,
             " MB, more than the 2 GB of an ONNX file");
+    return bytes;
   }
 
+  // Names are unique over all graphs: a sub-graph sees those of the graphs around it.
   std::string Unique(const std::string& name, std::size_t id) {
     std::string unique = name.empty() ? StrCat("value_", id) : name;
     while (!taken_.insert(unique).second) unique += StrCat("_", id);
     return unique;
   }
 
-  void NameValues() {
-    names_.resize(graph_.values.size());
+  void NameValues(Scope& scope) {
+    const auto name = [&](std::size_t id) {
+      std::string& given = scope.names[id];
+      if (given.empty()) given = Unique(scope.graph.values[id].name, id);
+    };
     // Those that a person knows come first.
-    for (const auto* ids : {&graph_.inputs, &graph_.outputs}) {
-      for (ValueId id : *ids) NameValue(static_cast<std::size_t>(id));
+    for (const auto* ids : {&scope.graph.inputs, &scope.graph.outputs}) {
+      for (ValueId id : *ids) name(static_cast<std::size_t>(id));
     }
-    for (std::size_t id = 0; id < names_.size(); ++id) NameValue(id);
+    for (std::size_t id = 0; id < scope.names.size(); ++id) name(id);
   }
 
-  void NameValue(std::size_t id) {
-    if (names_[id].empty()) names_[id] = Unique(graph_.values[id].name, id);
-  }
-
-  const std::string& Name(ValueId id) const {
-    static const std::string kNone;
-    return id == kNoValue ? kNone : names_[static_cast<std::size_t>(id)];
-  }
-
-  void Declare(ValueId id, const ValueDecl& decl, onnx::ValueInfoProto& proto) const {
-    proto.set_name(Name(id));
+  static void Declare(const std::string& name, const ValueDecl& decl, onnx::ValueInfoProto& proto) {
+    proto.set_name(name);
     auto& type = *proto.mutable_type()->mutable_tensor_type();
     type.set_elem_type(static_cast<std::int32_t>(DTypeToOnnx(decl.dtype)));
     if (!decl.has_shape) return;
@@ -92,7 +105,7 @@ class Exporter {
       if (decl.dims[i] >= 0) {
         dim.set_dim_value(decl.dims[i]);
       } else {
-        dim.set_dim_param(StrCat(Name(id), "_dim_", i));
+        dim.set_dim_param(StrCat(name, "_dim_", i));
       }
     }
   }
@@ -138,39 +151,79 @@ class Exporter {
     }
   };
 
-  void WriteNode(const Node& node, onnx::NodeProto& proto) {
+  // Nodes and the constants that they read.
+  void WriteNodes(Scope& scope, onnx::GraphProto& proto) {
+    for (const Node& node : scope.graph.nodes) WriteNode(scope, node, *proto.add_node());
+    for (std::size_t i = 0; i < scope.graph.values.size(); ++i) {
+      const auto id = static_cast<ValueId>(i);
+      const Tensor* constant = scope.graph.Constant(id);
+      if (constant == nullptr || !scope.used.contains(id)) continue;
+      onnx::TensorProto& tensor = *proto.add_initializer();
+      tensor.set_name(scope.Name(id));
+      WriteTensor(*constant, tensor);
+    }
+  }
+
+  void WriteNode(Scope& scope, const Node& node, onnx::NodeProto& proto) {
     Require(!node.def->internal, graph_.file, ": ", Describe(node), " is no operator of ONNX");
     proto.set_name(node.op.name);
     proto.set_op_type(node.op.type);
     for (ValueId id : node.inputs) {
-      proto.add_input(Name(id));
-      if (id != kNoValue) used_.insert(id);
+      if (id != kNoValue) scope.used.insert(id);
     }
-    for (ValueId id : node.outputs) proto.add_output(Name(id));
+    for (ValueId id : node.outputs) proto.add_output(scope.Name(id));
     for (const auto& [name, value] : node.op.attributes) {
       onnx::AttributeProto& attribute = *proto.add_attribute();
       attribute.set_name(name);
       std::visit(AttributeWriter{attribute}, value);
     }
+    // In ONNX bodies find what is around them by name; it comes last among the inputs here.
+    std::size_t own_inputs = node.inputs.size();
+    for (const auto& body : node.bodies)
+      own_inputs -= body->inputs.size() - node.num_own_body_inputs;
+    for (std::size_t i = 0; i < own_inputs; ++i) proto.add_input(scope.Name(node.inputs[i]));
+    std::size_t captured = own_inputs;
+    for (std::size_t b = 0; b < node.bodies.size(); ++b) {
+      const Graph& body = *node.bodies[b];
+      onnx::AttributeProto& attribute = *proto.add_attribute();
+      attribute.set_name(node.op.type == "If" ? (b == 0 ? "then_branch" : "else_branch") : "body");
+      attribute.set_type(onnx::AttributeProto::GRAPH);
+      Scope inner{body, std::vector<std::string>(body.values.size()), {}};
+      for (std::size_t i = node.num_own_body_inputs; i < body.inputs.size(); ++i) {
+        inner.names[static_cast<std::size_t>(body.inputs[i])] = scope.Name(node.inputs[captured++]);
+      }
+      NameValues(inner);
+      WriteBody(inner, node, *attribute.mutable_g());
+    }
   }
 
-  void WriteConstants(onnx::GraphProto& proto) {
-    for (ValueId id : graph_.outputs) used_.insert(id);
-    for (std::size_t i = 0; i < graph_.values.size(); ++i) {
-      const auto id = static_cast<ValueId>(i);
-      const Tensor* constant = graph_.Constant(id);
-      if (constant == nullptr || !used_.contains(id)) continue;
-      onnx::TensorProto& tensor = *proto.add_initializer();
-      tensor.set_name(Name(id));
-      WriteTensor(*constant, tensor);
+  void WriteBody(Scope& scope, const Node& node, onnx::GraphProto& proto) {
+    proto.set_name(StrCat(node.op.name, "_body"));
+    const auto captured = std::span(scope.graph.inputs).subspan(node.num_own_body_inputs);
+    for (std::size_t i = 0; i < node.num_own_body_inputs; ++i) {
+      proto.add_input()->set_name(scope.Name(scope.graph.inputs[i]));
+    }
+    for (ValueId id : scope.graph.outputs) scope.used.insert(id);
+    WriteNodes(scope, proto);
+    std::unordered_set<ValueId> written;
+    for (ValueId id : scope.graph.outputs) {
+      std::string name = scope.Name(id);
+      // A body makes each of its outputs itself, once.
+      if (!written.insert(id).second || std::ranges::find(captured, id) != captured.end()) {
+        onnx::NodeProto& copy = *proto.add_node();
+        copy.set_op_type("Identity");
+        copy.add_input(name);
+        name = Unique(name, static_cast<std::size_t>(id));
+        copy.set_name(name);
+        copy.add_output(name);
+      }
+      proto.add_output()->set_name(name);
     }
   }
 
   const Graph& graph_;
   onnx::ModelProto model_;
-  std::vector<std::string> names_;         // of the values
   std::unordered_set<std::string> taken_;  // names
-  std::unordered_set<ValueId> used_;       // by nodes and outputs
 };
 
 }  // namespace
