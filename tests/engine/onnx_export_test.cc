@@ -126,6 +126,40 @@ TEST(OnnxExport, ValuesOfOneNameAreTold) {
   EXPECT_EQ(out.graph().node(0).output(0), out.graph().node(1).input(0));
 }
 
+// A graph in a graph reads x and the weights around it by their names.
+TEST(OnnxExport, BranchesAndLoops) {
+  TestModel then, otherwise, body, m;
+  then.Node("Mul", {"x", "w"}, {"product"}).Output("product");
+  otherwise.Output("x");
+  body.Input("i", {}, onnx::TensorProto::INT64).Input("on", {}, onnx::TensorProto::BOOL);
+  body.Input("sum", {2}).Node("Add", {"sum", "x"}, {"next"}).Node("Identity", {"on"}, {"go"});
+  body.Output("go", onnx::TensorProto::BOOL).Output("next");
+  m.Input("x", {2}).Floats("w", {2}, {3, 5}).Floats("half", {1}, {0.5f}).Ints("times", {4});
+  m.Ints("first", {0}).Node("Gather", {"x", "first"}, {"x0"});
+  m.Node("Greater", {"x0", "half"}, {"large"});
+  m.Node("If", {"large"}, {"branch"});
+  m.Body("then_branch", then).Body("else_branch", otherwise);
+  m.Node("Loop", {"times", "", "branch"}, {"total"}).Body("body", body).Output("total");
+  m.proto.mutable_graph()
+      ->mutable_output(0)
+      ->mutable_type()
+      ->mutable_tensor_type()
+      ->mutable_shape()
+      ->add_dim()
+      ->set_dim_value(2);
+  const std::string exported = ExportOnnx(Import(m.Bytes()));
+  Check(exported);
+  const auto session = Session::LoadFromMemory(std::as_bytes(std::span(exported)), "exported");
+  for (const bool large : {false, true}) {
+    const Tensor x = Tensor::FromVector<float>({2}, {large ? 1.0f : 0.25f, 2});
+    std::vector<Tensor> outputs;
+    session->Run(std::vector<NamedView>{{"x", x.view()}}, outputs);
+    const std::vector<float> expected =
+        large ? std::vector<float>{3 + 4, 10 + 8} : std::vector<float>{1.25f, 10};
+    EXPECT_EQ(ToFloats(outputs[0].view()), expected);
+  }
+}
+
 TEST(OnnxExport, RefusesOperatorsOfItsOwn) {
   TestModel m;
   m.Input("x", {1, 4}).Output("y").Node("Relu", {"x"}, {"y"});
