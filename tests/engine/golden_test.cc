@@ -193,6 +193,23 @@ INSTANTIATE_TEST_SUITE_P(Networks, Int8Golden, testing::ValuesIn(kInt8Networks),
                            return TestName(fs::path(info.param.model).stem());
                          });
 
+TEST(SharedGolden, NcnnFilesMatchOnnxRuntime) {
+  const auto shared = SharedFolder();
+  if (!shared) GTEST_SKIP() << "the folder 'shared' with published networks is not there";
+  const std::pair<const char*, const char*> networks[] = {
+      {"realesr-general-x4v3", "models/x4v3.onnx"},
+      {"realesr-animevideov3-x2", "models/animevideov3-x2.onnx"},
+      {"spanx4_ch48", "models/spanx4.onnx"}};
+  for (const auto& [name, onnx] : networks) {
+    auto cases = ReadManifest(*shared / "golden/manifest.json", *shared, {onnx});
+    ASSERT_FALSE(cases.empty());
+    for (GoldenCase& c : cases) {
+      c.inputs[0].first = "data";  // as the text of all three calls it
+      Check(c, *shared / "models/ncnn" / (std::string(name) + ".param"), 1e-4, {});
+    }
+  }
+}
+
 TEST(SharedGolden, Float16FileMatchesFloat32Golden) {
   const auto shared = SharedFolder();
   if (!shared) GTEST_SKIP() << "the folder 'shared' with published networks is not there";
