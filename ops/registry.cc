@@ -18,6 +18,7 @@ extern const OpDef kConstantOfShapeOp;
 extern const OpDef kConstantOp;
 extern const OpDef kConvOp;
 extern const OpDef kConvPairOp;
+extern const OpDef kConvTransposeOp;
 extern const OpDef kDepthToSpaceOp;
 extern const OpDef kDivOp;
 extern const OpDef kDropoutOp;
@@ -34,22 +35,28 @@ extern const OpDef kFusedMulOp;
 extern const OpDef kGatherOp;
 extern const OpDef kGemmOp;
 extern const OpDef kGlobalAveragePoolOp;
+extern const OpDef kGlobalLpPoolOp;
 extern const OpDef kGlobalMaxPoolOp;
 extern const OpDef kGreaterOp;
 extern const OpDef kGreaterOrEqualOp;
+extern const OpDef kGridSampleOp;
 extern const OpDef kHardSigmoidOp;
 extern const OpDef kHardSwishOp;
 extern const OpDef kIdentityOp;
+extern const OpDef kInterleavePhasesOp;
 extern const OpDef kLeakyReluOp;
 extern const OpDef kLessOp;
 extern const OpDef kLessOrEqualOp;
+extern const OpDef kLpPoolOp;
 extern const OpDef kMatMulOp;
 extern const OpDef kMaxOp;
 extern const OpDef kMaxPoolOp;
+extern const OpDef kMaxUnpoolOp;
 extern const OpDef kMinOp;
 extern const OpDef kMulAddOp;
 extern const OpDef kMulOp;
 extern const OpDef kNegOp;
+extern const OpDef kNonMaxSuppressionOp;
 extern const OpDef kNotOp;
 extern const OpDef kOrOp;
 extern const OpDef kPReluOp;
@@ -60,6 +67,7 @@ extern const OpDef kReduceMeanOp;
 extern const OpDef kReluOp;
 extern const OpDef kReshapeOp;
 extern const OpDef kResizeOp;
+extern const OpDef kRoiAlignOp;
 extern const OpDef kShapeOp;
 extern const OpDef kSigmoidOp;
 extern const OpDef kSizeOp;
@@ -92,6 +100,7 @@ const OpDef* const kOps[] = {
     &kConstantOp,
     &kConvOp,
     &kConvPairOp,
+    &kConvTransposeOp,
     &kDepthToSpaceOp,
     &kDivOp,
     &kDropoutOp,
@@ -108,22 +117,28 @@ const OpDef* const kOps[] = {
     &kGatherOp,
     &kGemmOp,
     &kGlobalAveragePoolOp,
+    &kGlobalLpPoolOp,
     &kGlobalMaxPoolOp,
     &kGreaterOp,
     &kGreaterOrEqualOp,
+    &kGridSampleOp,
     &kHardSigmoidOp,
     &kHardSwishOp,
     &kIdentityOp,
+    &kInterleavePhasesOp,
     &kLeakyReluOp,
     &kLessOp,
     &kLessOrEqualOp,
+    &kLpPoolOp,
     &kMatMulOp,
     &kMaxOp,
     &kMaxPoolOp,
+    &kMaxUnpoolOp,
     &kMinOp,
     &kMulAddOp,
     &kMulOp,
     &kNegOp,
+    &kNonMaxSuppressionOp,
     &kNotOp,
     &kOrOp,
     &kPReluOp,
@@ -134,6 +149,7 @@ const OpDef* const kOps[] = {
     &kReluOp,
     &kReshapeOp,
     &kResizeOp,
+    &kRoiAlignOp,
     &kShapeOp,
     &kSigmoidOp,
     &kSizeOp,
