@@ -12,6 +12,7 @@
 #include <system_error>
 #include <vector>
 
+#include "apps/backend_tests.h"
 #include "apps/bench_input.h"
 #include "apps/bench_report.h"
 #include "engine/session.h"
@@ -29,6 +30,7 @@ struct Arguments {
   std::vector<std::string> inputs, disabled_passes;
   int threads = 1, iterations = 1, warmup = 0;
   std::string dump, trace;
+  std::string backend_tests, filter;
   bool reference = false, profile = false, json = false;
 };
 
@@ -55,6 +57,11 @@ void WriteFile(const std::filesystem::path& path, std::span<const char> bytes) {
     out.close();
     RequireSystem(!out.fail(), "cannot write");
   });
+}
+
+void Print(const std::string& text) {
+  Require(std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0,
+          "standard output cannot be written");
 }
 
 // The shapes in the session's order.
@@ -133,9 +140,28 @@ void Run(const Arguments& arguments) {
   if (!arguments.dump.empty()) Dump(*session, outputs, arguments.dump);
   if (!arguments.trace.empty()) WriteFile(arguments.trace, ToTrace(report));
   if (!arguments.profile) report.profile.reset();
-  const std::string text = arguments.json ? ToJson(report) : ToText(report);
-  Require(std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0,
-          "standard output cannot be written");
+  Print(arguments.json ? ToJson(report) : ToText(report));
+}
+
+// Returns the exit code.
+int RunBackendTests(const Arguments& arguments) {
+  std::vector<BackendTest> tests = FindBackendTests(arguments.backend_tests);
+  Require(!tests.empty(), DisplayName(arguments.backend_tests), ": holds no backend tests");
+  std::erase_if(tests, [&](const BackendTest& test) {
+    return test.name.find(arguments.filter) == std::string::npos;
+  });
+  Require(!tests.empty(), "--filter ", arguments.filter, ": fits no test");
+  ThreadTeam team(arguments.threads);
+  BackendCounts counts;
+  for (const BackendTest& test : tests) {
+    // The name first, so that it is there should the test end the program.
+    Print(DisplayName(test.name) + ": ");
+    const BackendResult result = RunBackendTest(test, team);
+    counts.Add(result.outcome);
+    Print(ToString(result) + "\n");
+  }
+  Print(ToString(counts) + "\n");
+  return counts.failed > 0 ? 1 : 0;
 }
 
 int Fail(const std::string& message) {
@@ -149,7 +175,7 @@ int Fail(const std::string& message) {
 int main(int argc, char** argv) {
   tessera::Arguments arguments;
   CLI::App app("Runs and times an ONNX network.", "onnx-bench");
-  app.add_option("MODEL", arguments.model, "ONNX file")->required();
+  CLI::Option* const model = app.add_option("MODEL", arguments.model, "ONNX file");
   // One value each: what follows may be MODEL.
   app.add_option("--input", arguments.inputs,
                  "NAME:1x3x64x64[:FILE], FILE holding raw float32; without it seeded noise")
@@ -167,6 +193,12 @@ int main(int argc, char** argv) {
   app.add_flag("--profile", arguments.profile, "What each step of one more run took");
   app.add_option("--trace", arguments.trace, "File for that run in the Chrome trace format");
   app.add_flag("--json", arguments.json, "All results as one JSON object");
+  CLI::Option* const backend_tests =
+      app.add_option("--backend-tests", arguments.backend_tests,
+                     "Instead of a model: runs ONNX's backend tests in this folder and below")
+          ->excludes(model);
+  app.add_option("--filter", arguments.filter, "Only those whose names hold this text")
+      ->needs(backend_tests);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
@@ -175,6 +207,8 @@ int main(int argc, char** argv) {
     return tessera::Fail(error.what());
   }
   try {
+    if (*backend_tests) return tessera::RunBackendTests(arguments);
+    tessera::Require(!arguments.model.empty(), "MODEL is required");
     tessera::Run(arguments);
     return 0;
   } catch (const std::bad_alloc&) {

@@ -42,10 +42,57 @@ void CheckSize(std::uintmax_t bytes, const std::string& file) {
 DType ToDType(int type, const std::string& what) {
   using P = onnx::TensorProto;
   if (const auto dtype = DTypeFromOnnx(type)) return *dtype;
-  throw Error(StrCat(what, ": element type ",
-                     P::DataType_IsValid(type) ? P::DataType_Name(static_cast<P::DataType>(type))
-                                               : std::to_string(type),
-                     " is not supported"));
+  throw Unsupported(StrCat(what, ": element type ",
+                           P::DataType_IsValid(type)
+                               ? P::DataType_Name(static_cast<P::DataType>(type))
+                               : std::to_string(type),
+                           " is not supported"));
+}
+
+bool IsDefaultDomain(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
+
+// "Conv", "ai.onnx.ml.Scaler".
+std::string OperatorName(const onnx::NodeProto& node) {
+  return IsDefaultDomain(node.domain()) ? node.op_type()
+                                        : StrCat(node.domain(), ".", node.op_type());
+}
+
+std::string NodeName(const onnx::NodeProto& node, int index) {
+  if (!node.name().empty()) return node.name();
+  if (node.output_size() > 0 && !node.output(0).empty()) return node.output(0);
+  return StrCat(node.op_type(), "#", index);
+}
+
+// Operators of a graph and of its sub-graphs, and the first node that uses each.
+void AddOperators(const onnx::GraphProto& graph, std::map<std::string, std::string>& first_nodes) {
+  for (int i = 0; i < graph.node_size(); ++i) {
+    const onnx::NodeProto& node = graph.node(i);
+    first_nodes.try_emplace(OperatorName(node), NodeName(node, i));
+    for (const auto& attribute : node.attribute()) {
+      if (attribute.has_g()) AddOperators(attribute.g(), first_nodes);
+      for (const auto& g : attribute.graphs()) AddOperators(g, first_nodes);
+    }
+  }
+}
+
+// "a sequence".
+const char* KindOf(const onnx::TypeProto& type) {
+  if (type.has_sequence_type()) return "a sequence";
+  if (type.has_optional_type()) return "an optional";
+  if (type.has_map_type()) return "a map";
+  if (type.has_sparse_tensor_type()) return "a sparse tensor";
+  return "no tensor";
+}
+
+// The message in a file of Protocol Buffers; `what` it should be is for the message.
+template <typename Message>
+Message ReadMessage(const std::filesystem::path& path, const std::string& what) {
+  std::ifstream in = OpenFile(path);
+  CheckSize(std::filesystem::file_size(path), path.string());
+  Message message;
+  Require(message.ParseFromIstream(&in), path.string(), ": not ", what,
+          ", cut short, or unreadable (protobuf cannot parse it)");
+  return message;
 }
 
 // Copies a repeated field of a wider type, as TensorProto stores small types, into `tensor`.
@@ -55,6 +102,113 @@ void CopyTyped(const Field& field, Tensor& tensor, const std::string& what) {
           tensor.shape());
   T* out = tensor.data<T>();
   for (const auto& v : field) *out++ = static_cast<T>(v);
+}
+
+Tensor ReadExternal(const onnx::TensorProto& proto, DType dtype, const Shape& shape,
+                    const std::filesystem::path& folder, const std::string& what) {
+  std::string location;
+  std::int64_t offset = 0, length = -1;
+  for (const auto& entry : proto.external_data()) {
+    try {
+      if (entry.key() == "location") location = entry.value();
+      if (entry.key() == "offset") offset = std::stoll(entry.value());
+      if (entry.key() == "length") length = std::stoll(entry.value());
+    } catch (const std::exception&) {
+      throw Error(StrCat(what, ": external data: '", entry.value(), "' is not a number"));
+    }
+  }
+  Require(!folder.empty(), what, ": external data is not supported for models in memory");
+  const std::filesystem::path relative = std::filesystem::path(location).lexically_normal();
+  Require(!location.empty() && relative.is_relative() && *relative.begin() != "..", what,
+          ": external data '", location, "' lies outside the model's folder");
+  const std::filesystem::path path = folder / relative;
+  std::error_code error;
+  Require(std::filesystem::is_regular_file(path, error), what, ": external data '", path.string(),
+          "' cannot be opened: it is not a file");
+  const auto bytes =
+      static_cast<std::int64_t>(shape.NumElements()) * static_cast<std::int64_t>(SizeOf(dtype));
+  Require(length == -1 || length == bytes, what, ": external data of ", length, " bytes for ",
+          dtype, " ", shape, ", which takes ", bytes);
+  std::ifstream in(path, std::ios::binary | std::ios::ate);
+  Require(in.good(), what, ": external data '", path.string(), "' cannot be opened");
+  const std::streamoff size = in.tellg();
+  Require(offset >= 0 && offset <= size && bytes <= size - offset, what, ": external data '",
+          path.string(), "' has ", size, " bytes; ", bytes, " at offset ", offset, " are wanted");
+  Tensor tensor(dtype, shape);
+  in.seekg(offset);
+  in.read(tensor.data<char>(), bytes);
+  Require(in.gcount() == bytes, what, ": external data '", path.string(), "' cannot be read");
+  return tensor;
+}
+
+// The tensor; external data is looked for in `folder`, and refused if that is empty.
+Tensor ReadTensor(const onnx::TensorProto& proto, const std::filesystem::path& folder,
+                  const std::string& what) {
+  const DType dtype = ToDType(proto.data_type(), what);
+  Shape shape;
+  std::size_t bytes = 0;
+  try {
+    shape = Shape(std::vector<std::int64_t>(proto.dims().begin(), proto.dims().end()));
+    bytes = static_cast<std::size_t>(shape.NumElements()) * SizeOf(dtype);
+  } catch (const Error& e) {
+    throw Error(StrCat(what, ": ", e.what()));
+  }
+  RequireSupported(!proto.has_segment(), what, ": segmented tensors are not supported");
+  if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
+    return ReadExternal(proto, dtype, shape, folder, what);
+  }
+  if (proto.has_raw_data()) {
+    // Compared before anything is allocated: the shape may claim what the file cannot hold.
+    Require(proto.raw_data().size() == bytes, what, ": ", proto.raw_data().size(), " bytes for ",
+            dtype, " ", shape, ", which takes ", bytes);
+    Tensor tensor(dtype, shape);
+    if (bytes > 0) std::memcpy(tensor.view().bytes, proto.raw_data().data(), bytes);
+    return tensor;
+  }
+  const std::int64_t values =
+      std::max({proto.float_data_size(), proto.int32_data_size(), proto.int64_data_size(),
+                proto.double_data_size(), proto.uint64_data_size()});
+  Require(values == shape.NumElements(), what, ": ", values, " values for shape ", shape);
+  Tensor tensor(dtype, shape);
+  switch (dtype) {
+    case DType::kFloat32:
+      CopyTyped<float>(proto.float_data(), tensor, what);
+      break;
+    case DType::kFloat64:
+      CopyTyped<double>(proto.double_data(), tensor, what);
+      break;
+    case DType::kInt64:
+      CopyTyped<std::int64_t>(proto.int64_data(), tensor, what);
+      break;
+    case DType::kUint64:
+      CopyTyped<std::uint64_t>(proto.uint64_data(), tensor, what);
+      break;
+    case DType::kUint32:
+      CopyTyped<std::uint32_t>(proto.uint64_data(), tensor, what);
+      break;
+    case DType::kInt32:
+      CopyTyped<std::int32_t>(proto.int32_data(), tensor, what);
+      break;
+    case DType::kInt16:
+      CopyTyped<std::int16_t>(proto.int32_data(), tensor, what);
+      break;
+    case DType::kInt8:
+      CopyTyped<std::int8_t>(proto.int32_data(), tensor, what);
+      break;
+    case DType::kUint16:
+      CopyTyped<std::uint16_t>(proto.int32_data(), tensor, what);
+      break;
+    case DType::kUint8:
+      CopyTyped<std::uint8_t>(proto.int32_data(), tensor, what);
+      break;
+    case DType::kBool:
+      CopyTyped<bool>(proto.int32_data(), tensor, what);
+      break;
+    case DType::kFloat16:
+      CopyTyped<std::uint16_t>(proto.int32_data(), tensor, what);
+      break;
+  }
+  return tensor;
 }
 
 class Importer {
@@ -70,11 +224,14 @@ class Importer {
     Require(model.ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage(), file_,
             ": not an ONNX model, cut short, or unreadable (protobuf cannot parse it)");
     Require(model.has_graph(), file_, ": not an ONNX model (it holds no graph)");
-    Require(model.ir_version() >= kMinIr && model.ir_version() <= kMaxIr, file_, ": IR version ",
-            model.ir_version(), " is not supported (", kMinIr, " to ", kMaxIr, " are)");
+    RequireSupported(model.ir_version() >= kMinIr && model.ir_version() <= kMaxIr, file_,
+                     ": IR version ", model.ir_version(), " is not supported (", kMinIr, " to ",
+                     kMaxIr, " are)");
     graph_.file = file_;
     graph_.opset = Opset(model);
     onnx::GraphProto& g = *model.mutable_graph();
+    CheckOperators(g);
+    Require(graph_.opset != 0, file_, ": the model names no opset");
     ReadInitializers(g);
     ReadInputs(g);
     ReadNodes(g);
@@ -84,139 +241,33 @@ class Importer {
   }
 
  private:
+  // That of the default domain; 0 if the model names none.
   int Opset(const onnx::ModelProto& model) const {
     for (const auto& set : model.opset_import()) {
       if (!IsDefaultDomain(set.domain())) continue;
-      Require(set.version() >= kMinOpset && set.version() <= kMaxOpset, file_, ": opset ",
-              set.version(), " is not supported (", kMinOpset, " to ", kMaxOpset, " are)");
+      RequireSupported(set.version() >= kMinOpset && set.version() <= kMaxOpset, file_, ": opset ",
+                       set.version(), " is not supported (", kMinOpset, " to ", kMaxOpset, " are)");
       return static_cast<int>(set.version());
     }
-    throw Error(StrCat(file_, ": the model names no opset"));
-  }
-
-  static bool IsDefaultDomain(const std::string& domain) {
-    return domain.empty() || domain == "ai.onnx";
-  }
-
-  Tensor ReadTensor(const onnx::TensorProto& proto, const std::string& what) const {
-    const DType dtype = ToDType(proto.data_type(), what);
-    Shape shape;
-    std::size_t bytes = 0;
-    try {
-      shape = Shape(std::vector<std::int64_t>(proto.dims().begin(), proto.dims().end()));
-      bytes = static_cast<std::size_t>(shape.NumElements()) * SizeOf(dtype);
-    } catch (const Error& e) {
-      throw Error(StrCat(what, ": ", e.what()));
-    }
-    Require(!proto.has_segment(), what, ": segmented tensors are not supported");
-    if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
-      return ReadExternal(proto, dtype, shape, what);
-    }
-    if (proto.has_raw_data()) {
-      // Compared before anything is allocated: the shape may claim what the file cannot hold.
-      Require(proto.raw_data().size() == bytes, what, ": ", proto.raw_data().size(), " bytes for ",
-              dtype, " ", shape, ", which takes ", bytes);
-      Tensor tensor(dtype, shape);
-      if (bytes > 0) std::memcpy(tensor.view().bytes, proto.raw_data().data(), bytes);
-      return tensor;
-    }
-    const std::int64_t values =
-        std::max({proto.float_data_size(), proto.int32_data_size(), proto.int64_data_size(),
-                  proto.double_data_size(), proto.uint64_data_size()});
-    Require(values == shape.NumElements(), what, ": ", values, " values for shape ", shape);
-    Tensor tensor(dtype, shape);
-    switch (dtype) {
-      case DType::kFloat32:
-        CopyTyped<float>(proto.float_data(), tensor, what);
-        break;
-      case DType::kFloat64:
-        CopyTyped<double>(proto.double_data(), tensor, what);
-        break;
-      case DType::kInt64:
-        CopyTyped<std::int64_t>(proto.int64_data(), tensor, what);
-        break;
-      case DType::kUint64:
-        CopyTyped<std::uint64_t>(proto.uint64_data(), tensor, what);
-        break;
-      case DType::kUint32:
-        CopyTyped<std::uint32_t>(proto.uint64_data(), tensor, what);
-        break;
-      case DType::kInt32:
-        CopyTyped<std::int32_t>(proto.int32_data(), tensor, what);
-        break;
-      case DType::kInt16:
-        CopyTyped<std::int16_t>(proto.int32_data(), tensor, what);
-        break;
-      case DType::kInt8:
-        CopyTyped<std::int8_t>(proto.int32_data(), tensor, what);
-        break;
-      case DType::kUint16:
-        CopyTyped<std::uint16_t>(proto.int32_data(), tensor, what);
-        break;
-      case DType::kUint8:
-        CopyTyped<std::uint8_t>(proto.int32_data(), tensor, what);
-        break;
-      case DType::kBool:
-        CopyTyped<bool>(proto.int32_data(), tensor, what);
-        break;
-      case DType::kFloat16:
-        CopyTyped<std::uint16_t>(proto.int32_data(), tensor, what);
-        break;
-    }
-    return tensor;
-  }
-
-  Tensor ReadExternal(const onnx::TensorProto& proto, DType dtype, const Shape& shape,
-                      const std::string& what) const {
-    std::string location;
-    std::int64_t offset = 0, length = -1;
-    for (const auto& entry : proto.external_data()) {
-      try {
-        if (entry.key() == "location") location = entry.value();
-        if (entry.key() == "offset") offset = std::stoll(entry.value());
-        if (entry.key() == "length") length = std::stoll(entry.value());
-      } catch (const std::exception&) {
-        throw Error(StrCat(what, ": external data: '", entry.value(), "' is not a number"));
-      }
-    }
-    Require(!folder_.empty(), what, ": external data is not supported for models in memory");
-    const std::filesystem::path relative = std::filesystem::path(location).lexically_normal();
-    Require(!location.empty() && relative.is_relative() && *relative.begin() != "..", what,
-            ": external data '", location, "' lies outside the model's folder");
-    const std::filesystem::path path = folder_ / relative;
-    std::error_code error;
-    Require(std::filesystem::is_regular_file(path, error), what, ": external data '", path.string(),
-            "' cannot be opened: it is not a file");
-    const auto bytes =
-        static_cast<std::int64_t>(shape.NumElements()) * static_cast<std::int64_t>(SizeOf(dtype));
-    Require(length == -1 || length == bytes, what, ": external data of ", length, " bytes for ",
-            dtype, " ", shape, ", which takes ", bytes);
-    std::ifstream in(path, std::ios::binary | std::ios::ate);
-    Require(in.good(), what, ": external data '", path.string(), "' cannot be opened");
-    const std::streamoff size = in.tellg();
-    Require(offset >= 0 && offset <= size && bytes <= size - offset, what, ": external data '",
-            path.string(), "' has ", size, " bytes; ", bytes, " at offset ", offset, " are wanted");
-    Tensor tensor(dtype, shape);
-    in.seekg(offset);
-    in.read(tensor.data<char>(), bytes);
-    Require(in.gcount() == bytes, what, ": external data '", path.string(), "' cannot be read");
-    return tensor;
+    return 0;
   }
 
   void ReadInitializers(onnx::GraphProto& g) {
-    Require(g.sparse_initializer_size() == 0, file_, ": sparse initializers are not supported");
+    RequireSupported(g.sparse_initializer_size() == 0, file_,
+                     ": sparse initializers are not supported");
     for (onnx::TensorProto& parsed : *g.mutable_initializer()) {
       const onnx::TensorProto proto = std::move(parsed);
       const std::string what = StrCat(file_, ": initializer '", proto.name(), "'");
       Require(!by_name_.contains(proto.name()), what, " is there twice");
-      by_name_[proto.name()] = graph_.AddConstant(proto.name(), ReadTensor(proto, what));
+      by_name_[proto.name()] = graph_.AddConstant(proto.name(), ReadTensor(proto, folder_, what));
     }
   }
 
   static ValueDecl ReadDecl(const onnx::ValueInfoProto& proto, const std::string& what) {
     ValueDecl decl;
     decl.name = proto.name();
-    Require(proto.type().has_tensor_type(), what, " is not a tensor");
+    RequireSupported(proto.type().has_tensor_type(), what, " is ", KindOf(proto.type()),
+                     ", which is not supported");
     const auto& type = proto.type().tensor_type();
     decl.dtype = ToDType(type.elem_type(), what);
     decl.has_shape = type.has_shape();
@@ -276,39 +327,36 @@ class Importer {
           out.Set(a.name(), std::vector<std::string>(a.strings().begin(), a.strings().end()));
           break;
         case A::TENSOR:
-          out.Set(a.name(), std::make_shared<const Tensor>(
-                                ReadTensor(a.t(), StrCat(what, ": attribute '", a.name(), "'"))));
+          out.Set(a.name(), std::make_shared<const Tensor>(ReadTensor(
+                                a.t(), folder_, StrCat(what, ": attribute '", a.name(), "'"))));
           break;
         default:
-          throw Error(
+          throw Unsupported(
               StrCat(what, ": attribute '", a.name(), "' has a type that is not supported"));
       }
     }
     return out;
   }
 
-  void ReadNodes(onnx::GraphProto& g) {
-    // First which operators are unknown, all of them: a person wants to know at once.
-    std::map<std::string, std::string> unsupported;  // operator -> first node that uses it
-    for (int i = 0; i < g.node_size(); ++i) {
-      const auto& proto = g.node(i);
-      const std::string type = IsDefaultDomain(proto.domain())
-                                   ? proto.op_type()
-                                   : StrCat(proto.domain(), ".", proto.op_type());
+  // Refuses all operators that are unknown at once: a person wants to know all of them.
+  void CheckOperators(const onnx::GraphProto& g) const {
+    std::map<std::string, std::string> first_nodes;
+    AddOperators(g, first_nodes);
+    std::string unsupported;
+    for (const auto& [type, node] : first_nodes) {
       const OpDef* def = FindOp(type);
-      if (def == nullptr || def->internal || graph_.opset < def->first_opset ||
-          graph_.opset > def->last_opset) {
-        unsupported.try_emplace(type, NodeName(proto, i));
+      if (def != nullptr && !def->internal &&
+          (graph_.opset == 0 ||
+           (graph_.opset >= def->first_opset && graph_.opset <= def->last_opset))) {
+        continue;
       }
+      unsupported += StrCat(unsupported.empty() ? "" : ", ", type, " (node '", node, "')");
     }
-    if (!unsupported.empty()) {
-      std::string list;
-      for (const auto& [type, node] : unsupported) {
-        list += StrCat(list.empty() ? "" : ", ", type, " (node '", node, "')");
-      }
-      throw Error(StrCat(file_, ": operators that are not supported: ", list));
-    }
+    RequireSupported(unsupported.empty(), file_,
+                     ": operators that are not supported: ", unsupported);
+  }
 
+  void ReadNodes(onnx::GraphProto& g) {
     // Outputs first, so that nodes may come in any order.
     for (int i = 0; i < g.node_size(); ++i) {
       for (const std::string& name : g.node(i).output()) {
@@ -352,12 +400,6 @@ class Importer {
       Require(!node.outputs.empty() && node.outputs[0] != kNoValue, what, ": no output 0");
       graph_.nodes.push_back(std::move(node));
     }
-  }
-
-  static std::string NodeName(const onnx::NodeProto& proto, int index) {
-    if (!proto.name().empty()) return proto.name();
-    if (proto.output_size() > 0 && !proto.output(0).empty()) return proto.output(0);
-    return StrCat(proto.op_type(), "#", index);
   }
 
   // Kahn's algorithm that takes ready nodes in file order, so that sorted files stay as they are.
@@ -414,6 +456,18 @@ Graph ImportOnnx(std::span<const std::byte> model, const std::string& name,
   CheckSize(model.size(), name);
   google::protobuf::io::ArrayInputStream bytes(model.data(), static_cast<int>(model.size()));
   return Importer(name, folder).Import(bytes);
+}
+
+Tensor ImportOnnxTensor(const std::filesystem::path& path) {
+  return ReadTensor(ReadMessage<onnx::TensorProto>(path, "a tensor"), {}, path.string());
+}
+
+std::set<std::string> OperatorsOfOnnx(const std::filesystem::path& path) {
+  std::map<std::string, std::string> first_nodes;
+  AddOperators(ReadMessage<onnx::ModelProto>(path, "an ONNX model").graph(), first_nodes);
+  std::set<std::string> names;
+  for (const auto& [name, node] : first_nodes) names.insert(name);
+  return names;
 }
 
 }  // namespace tessera

@@ -166,6 +166,8 @@ template <typename Work>
 auto WithErrors(const std::string& file, Work&& work) {
   try {
     return work();
+  } catch (const Unsupported& e) {
+    throw Unsupported(OneLine(e.what()));
   } catch (const Error& e) {
     throw Error(OneLine(e.what()));
   } catch (const std::bad_alloc&) {

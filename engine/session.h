@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/unsupported.h"
 #include "ops/parallel.h"
 #include "ops/tensor.h"
 
@@ -75,8 +76,9 @@ struct RunProfile {
 
 class Session {
  public:
-  // Throws Error, with the file's name, for files that cannot be read, are no valid ONNX models,
-  // or use operators that are not supported (all of which are named at once).
+  // Throws Error, with the file's name, for files that cannot be read or are no valid ONNX models;
+  // Unsupported for those that use operators (all of which are named at once), element types or
+  // versions of ONNX that are not supported.
   static std::shared_ptr<Session> Load(const std::filesystem::path& path,
                                        const SessionOptions& options = {});
   // The same from a model in memory; `name` stands for the file in messages.
