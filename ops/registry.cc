@@ -32,6 +32,7 @@ extern const OpDef kConstantOfShapeOp;
 extern const OpDef kConvOp;
 extern const OpDef kConvIntegerOp;
 extern const OpDef kConvPairOp;
+extern const OpDef kConvTransposeOp;
 extern const OpDef kCosOp;
 extern const OpDef kCoshOp;
 extern const OpDef kDepthToSpaceOp;
@@ -55,13 +56,16 @@ extern const OpDef kGatherOp;
 extern const OpDef kGeluOp;
 extern const OpDef kGemmOp;
 extern const OpDef kGlobalAveragePoolOp;
+extern const OpDef kGlobalLpPoolOp;
 extern const OpDef kGlobalMaxPoolOp;
 extern const OpDef kGreaterOp;
 extern const OpDef kGreaterOrEqualOp;
+extern const OpDef kGridSampleOp;
 extern const OpDef kHardSigmoidOp;
 extern const OpDef kHardSwishOp;
 extern const OpDef kIdentityOp;
 extern const OpDef kIfOp;
+extern const OpDef kInterleavePhasesOp;
 extern const OpDef kIsInfOp;
 extern const OpDef kIsNaNOp;
 extern const OpDef kLeakyReluOp;
@@ -69,10 +73,12 @@ extern const OpDef kLessOp;
 extern const OpDef kLessOrEqualOp;
 extern const OpDef kLogOp;
 extern const OpDef kLoopOp;
+extern const OpDef kLpPoolOp;
 extern const OpDef kMatMulOp;
 extern const OpDef kMatMulIntegerOp;
 extern const OpDef kMaxOp;
 extern const OpDef kMaxPoolOp;
+extern const OpDef kMaxUnpoolOp;
 extern const OpDef kMeanOp;
 extern const OpDef kMinOp;
 extern const OpDef kMishOp;
@@ -80,6 +86,7 @@ extern const OpDef kModOp;
 extern const OpDef kMulOp;
 extern const OpDef kMulAddOp;
 extern const OpDef kNegOp;
+extern const OpDef kNonMaxSuppressionOp;
 extern const OpDef kNotOp;
 extern const OpDef kOrOp;
 extern const OpDef kPReluOp;
@@ -94,6 +101,7 @@ extern const OpDef kReduceMeanOp;
 extern const OpDef kReluOp;
 extern const OpDef kReshapeOp;
 extern const OpDef kResizeOp;
+extern const OpDef kRoiAlignOp;
 extern const OpDef kRoundOp;
 extern const OpDef kSeluOp;
 extern const OpDef kShapeOp;
@@ -151,6 +159,7 @@ const OpDef* const kOps[] = {
     &kConvOp,
     &kConvIntegerOp,
     &kConvPairOp,
+    &kConvTransposeOp,
     &kCosOp,
     &kCoshOp,
     &kDepthToSpaceOp,
@@ -174,13 +183,16 @@ const OpDef* const kOps[] = {
     &kGeluOp,
     &kGemmOp,
     &kGlobalAveragePoolOp,
+    &kGlobalLpPoolOp,
     &kGlobalMaxPoolOp,
     &kGreaterOp,
     &kGreaterOrEqualOp,
+    &kGridSampleOp,
     &kHardSigmoidOp,
     &kHardSwishOp,
     &kIdentityOp,
     &kIfOp,
+    &kInterleavePhasesOp,
     &kIsInfOp,
     &kIsNaNOp,
     &kLeakyReluOp,
@@ -188,10 +200,12 @@ const OpDef* const kOps[] = {
     &kLessOrEqualOp,
     &kLogOp,
     &kLoopOp,
+    &kLpPoolOp,
     &kMatMulOp,
     &kMatMulIntegerOp,
     &kMaxOp,
     &kMaxPoolOp,
+    &kMaxUnpoolOp,
     &kMeanOp,
     &kMinOp,
     &kMishOp,
@@ -199,6 +213,7 @@ const OpDef* const kOps[] = {
     &kMulOp,
     &kMulAddOp,
     &kNegOp,
+    &kNonMaxSuppressionOp,
     &kNotOp,
     &kOrOp,
     &kPReluOp,
@@ -213,6 +228,7 @@ const OpDef* const kOps[] = {
     &kReluOp,
     &kReshapeOp,
     &kResizeOp,
+    &kRoiAlignOp,
     &kRoundOp,
     &kSeluOp,
     &kShapeOp,
