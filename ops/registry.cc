@@ -11,8 +11,10 @@ extern const OpDef kAddOp;
 extern const OpDef kAndOp;
 extern const OpDef kAveragePoolOp;
 extern const OpDef kBatchNormalizationOp;
+extern const OpDef kCastLikeOp;
 extern const OpDef kCastOp;
 extern const OpDef kClipOp;
+extern const OpDef kCompressOp;
 extern const OpDef kConcatOp;
 extern const OpDef kConstantOfShapeOp;
 extern const OpDef kConstantOp;
@@ -25,12 +27,15 @@ extern const OpDef kEluOp;
 extern const OpDef kEqualOp;
 extern const OpDef kExpOp;
 extern const OpDef kExpandOp;
+extern const OpDef kEyeLikeOp;
 extern const OpDef kFlattenOp;
 extern const OpDef kFusedCompareOp;
 extern const OpDef kFusedConvOp;
 extern const OpDef kFusedDepthToSpaceOp;
 extern const OpDef kFusedGemmOp;
 extern const OpDef kFusedMulOp;
+extern const OpDef kGatherElementsOp;
+extern const OpDef kGatherNDOp;
 extern const OpDef kGatherOp;
 extern const OpDef kGemmOp;
 extern const OpDef kGlobalAveragePoolOp;
@@ -50,16 +55,23 @@ extern const OpDef kMinOp;
 extern const OpDef kMulAddOp;
 extern const OpDef kMulOp;
 extern const OpDef kNegOp;
+extern const OpDef kNonZeroOp;
 extern const OpDef kNotOp;
+extern const OpDef kOneHotOp;
 extern const OpDef kOrOp;
 extern const OpDef kPReluOp;
 extern const OpDef kPadOp;
 extern const OpDef kPixelCorrelationOp;
 extern const OpDef kPowOp;
+extern const OpDef kRangeOp;
 extern const OpDef kReduceMeanOp;
 extern const OpDef kReluOp;
 extern const OpDef kReshapeOp;
 extern const OpDef kResizeOp;
+extern const OpDef kReverseSequenceOp;
+extern const OpDef kScatterElementsOp;
+extern const OpDef kScatterNDOp;
+extern const OpDef kScatterOp;
 extern const OpDef kShapeOp;
 extern const OpDef kSigmoidOp;
 extern const OpDef kSizeOp;
@@ -71,7 +83,10 @@ extern const OpDef kSqrtOp;
 extern const OpDef kSqueezeOp;
 extern const OpDef kSubOp;
 extern const OpDef kTanhOp;
+extern const OpDef kTileOp;
 extern const OpDef kTransposeOp;
+extern const OpDef kTriluOp;
+extern const OpDef kUniqueOp;
 extern const OpDef kUnsqueezeOp;
 extern const OpDef kUpsampleOp;
 extern const OpDef kWhereOp;
@@ -85,8 +100,10 @@ const OpDef* const kOps[] = {
     &kAndOp,
     &kAveragePoolOp,
     &kBatchNormalizationOp,
+    &kCastLikeOp,
     &kCastOp,
     &kClipOp,
+    &kCompressOp,
     &kConcatOp,
     &kConstantOfShapeOp,
     &kConstantOp,
@@ -99,12 +116,15 @@ const OpDef* const kOps[] = {
     &kEqualOp,
     &kExpOp,
     &kExpandOp,
+    &kEyeLikeOp,
     &kFlattenOp,
     &kFusedCompareOp,
     &kFusedConvOp,
     &kFusedDepthToSpaceOp,
     &kFusedGemmOp,
     &kFusedMulOp,
+    &kGatherElementsOp,
+    &kGatherNDOp,
     &kGatherOp,
     &kGemmOp,
     &kGlobalAveragePoolOp,
@@ -124,16 +144,23 @@ const OpDef* const kOps[] = {
     &kMulAddOp,
     &kMulOp,
     &kNegOp,
+    &kNonZeroOp,
     &kNotOp,
+    &kOneHotOp,
     &kOrOp,
     &kPReluOp,
     &kPadOp,
     &kPixelCorrelationOp,
     &kPowOp,
+    &kRangeOp,
     &kReduceMeanOp,
     &kReluOp,
     &kReshapeOp,
     &kResizeOp,
+    &kReverseSequenceOp,
+    &kScatterElementsOp,
+    &kScatterNDOp,
+    &kScatterOp,
     &kShapeOp,
     &kSigmoidOp,
     &kSizeOp,
@@ -145,7 +172,10 @@ const OpDef* const kOps[] = {
     &kSqueezeOp,
     &kSubOp,
     &kTanhOp,
+    &kTileOp,
     &kTransposeOp,
+    &kTriluOp,
+    &kUniqueOp,
     &kUnsqueezeOp,
     &kUpsampleOp,
     &kWhereOp,

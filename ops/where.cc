@@ -67,6 +67,7 @@ const OpDef kWhereOp = {
     .infer = InferWhere,
     .prepare = PrepareWhere,
     .field = BroadcastField,
+    .first_opset = 9,
 };
 
 }  // namespace tessera
