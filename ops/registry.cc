@@ -23,9 +23,11 @@ extern const OpDef kBitwiseNotOp;
 extern const OpDef kBitwiseOrOp;
 extern const OpDef kBitwiseXorOp;
 extern const OpDef kCastOp;
+extern const OpDef kCastLikeOp;
 extern const OpDef kCeilOp;
 extern const OpDef kCeluOp;
 extern const OpDef kClipOp;
+extern const OpDef kCompressOp;
 extern const OpDef kConcatOp;
 extern const OpDef kConstantOp;
 extern const OpDef kConstantOfShapeOp;
@@ -45,6 +47,7 @@ extern const OpDef kEqualOp;
 extern const OpDef kErfOp;
 extern const OpDef kExpOp;
 extern const OpDef kExpandOp;
+extern const OpDef kEyeLikeOp;
 extern const OpDef kFlattenOp;
 extern const OpDef kFloorOp;
 extern const OpDef kFusedCompareOp;
@@ -53,6 +56,8 @@ extern const OpDef kFusedDepthToSpaceOp;
 extern const OpDef kFusedGemmOp;
 extern const OpDef kFusedMulOp;
 extern const OpDef kGatherOp;
+extern const OpDef kGatherElementsOp;
+extern const OpDef kGatherNDOp;
 extern const OpDef kGeluOp;
 extern const OpDef kGemmOp;
 extern const OpDef kGlobalAveragePoolOp;
@@ -87,7 +92,9 @@ extern const OpDef kMulOp;
 extern const OpDef kMulAddOp;
 extern const OpDef kNegOp;
 extern const OpDef kNonMaxSuppressionOp;
+extern const OpDef kNonZeroOp;
 extern const OpDef kNotOp;
+extern const OpDef kOneHotOp;
 extern const OpDef kOrOp;
 extern const OpDef kPReluOp;
 extern const OpDef kPadOp;
@@ -96,13 +103,18 @@ extern const OpDef kPowOp;
 extern const OpDef kQLinearConvOp;
 extern const OpDef kQLinearMatMulOp;
 extern const OpDef kQuantizeLinearOp;
+extern const OpDef kRangeOp;
 extern const OpDef kReciprocalOp;
 extern const OpDef kReduceMeanOp;
 extern const OpDef kReluOp;
 extern const OpDef kReshapeOp;
 extern const OpDef kResizeOp;
+extern const OpDef kReverseSequenceOp;
 extern const OpDef kRoiAlignOp;
 extern const OpDef kRoundOp;
+extern const OpDef kScatterOp;
+extern const OpDef kScatterElementsOp;
+extern const OpDef kScatterNDOp;
 extern const OpDef kSeluOp;
 extern const OpDef kShapeOp;
 extern const OpDef kSigmoidOp;
@@ -123,7 +135,10 @@ extern const OpDef kSumOp;
 extern const OpDef kTanOp;
 extern const OpDef kTanhOp;
 extern const OpDef kThresholdedReluOp;
+extern const OpDef kTileOp;
 extern const OpDef kTransposeOp;
+extern const OpDef kTriluOp;
+extern const OpDef kUniqueOp;
 extern const OpDef kUnsqueezeOp;
 extern const OpDef kUpsampleOp;
 extern const OpDef kWhereOp;
@@ -150,9 +165,11 @@ const OpDef* const kOps[] = {
     &kBitwiseOrOp,
     &kBitwiseXorOp,
     &kCastOp,
+    &kCastLikeOp,
     &kCeilOp,
     &kCeluOp,
     &kClipOp,
+    &kCompressOp,
     &kConcatOp,
     &kConstantOp,
     &kConstantOfShapeOp,
@@ -172,6 +189,7 @@ const OpDef* const kOps[] = {
     &kErfOp,
     &kExpOp,
     &kExpandOp,
+    &kEyeLikeOp,
     &kFlattenOp,
     &kFloorOp,
     &kFusedCompareOp,
@@ -180,6 +198,8 @@ const OpDef* const kOps[] = {
     &kFusedGemmOp,
     &kFusedMulOp,
     &kGatherOp,
+    &kGatherElementsOp,
+    &kGatherNDOp,
     &kGeluOp,
     &kGemmOp,
     &kGlobalAveragePoolOp,
@@ -214,7 +234,9 @@ const OpDef* const kOps[] = {
     &kMulAddOp,
     &kNegOp,
     &kNonMaxSuppressionOp,
+    &kNonZeroOp,
     &kNotOp,
+    &kOneHotOp,
     &kOrOp,
     &kPReluOp,
     &kPadOp,
@@ -223,13 +245,18 @@ const OpDef* const kOps[] = {
     &kQLinearConvOp,
     &kQLinearMatMulOp,
     &kQuantizeLinearOp,
+    &kRangeOp,
     &kReciprocalOp,
     &kReduceMeanOp,
     &kReluOp,
     &kReshapeOp,
     &kResizeOp,
+    &kReverseSequenceOp,
     &kRoiAlignOp,
     &kRoundOp,
+    &kScatterOp,
+    &kScatterElementsOp,
+    &kScatterNDOp,
     &kSeluOp,
     &kShapeOp,
     &kSigmoidOp,
@@ -250,7 +277,10 @@ const OpDef* const kOps[] = {
     &kTanOp,
     &kTanhOp,
     &kThresholdedReluOp,
+    &kTileOp,
     &kTransposeOp,
+    &kTriluOp,
+    &kUniqueOp,
     &kUnsqueezeOp,
     &kUpsampleOp,
     &kWhereOp,
