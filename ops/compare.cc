@@ -20,14 +20,10 @@ std::unique_ptr<Kernel> PrepareCompare(const PrepareContext& context) {
                         }));
 }
 
-// Types since opset kSince; those before are Before.
-template <typename Before, int kSince, typename Types>
+template <typename Types, typename Before, int kSince>
 void InferCompare(const InferContext& context) {
-  const TensorInfo& a = context.Input(0);
-  const TensorInfo& b = context.Input(1);
-  RequireType(a.dtype, context.node.opset, Before(), kSince, Types());
-  Require(a.dtype == b.dtype, "operands of types ", a.dtype, " and ", b.dtype);
-  context.SetOutput(0, DType::kBool, BroadcastShapes(a.shape, b.shape));
+  InferPair<Types, Before, kSince>(context);
+  context.outputs[0].dtype = DType::kBool;
 }
 
 void InferNot(const InferContext& context) {
@@ -41,7 +37,7 @@ constexpr OpDef CompareOp(std::string_view type, int first_opset = 1) {
       .type = type,
       .min_inputs = 2,
       .max_inputs = 2,
-      .infer = InferCompare<Before, kSince, Types>,
+      .infer = InferCompare<Types, Before, kSince>,
       .prepare = PrepareCompare<Function, Types>,
       .field = BroadcastField,
       .first_opset = first_opset,

@@ -152,8 +152,8 @@ void UnaryRow(const Unary& unary, const float* in, float* out, std::int64_t n) {
       return map([](auto d, auto x) HWY_ATTR { return Sigmoid(d, x); });
     case UnaryFn::kSign:
       return map([](auto d, auto x) HWY_ATTR {
-        const auto nonzero = hn::Gt(hn::Abs(x), hn::Zero(d));  // NaN is not
-        return hn::IfThenElse(nonzero, hn::CopySign(hn::Set(d, 1.f), x), x);
+        const auto sign = hn::IfThenElse(hn::IsNaN(x), x, hn::CopySign(hn::Set(d, 1.f), x));
+        return hn::IfThenZeroElse(hn::Eq(x, hn::Zero(d)), sign);
       });
     case UnaryFn::kSin:
       return map([](auto d, auto x) HWY_ATTR {

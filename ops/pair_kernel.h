@@ -49,12 +49,12 @@ void PairElements(const void* a, std::int64_t a_step, const void* b, std::int64_
 }
 
 // Output 0 has the inputs' type and the shape that they are broadcast to; other types than those of
-// the list, or two of them, are an Error.
-template <typename Types>
+// the list (before opset kSince: of Before), or two of them, are an Error.
+template <typename Types, typename Before = Types, int kSince = 0>
 void InferPair(const InferContext& context) {
   const TensorInfo& a = context.Input(0);
   const TensorInfo& b = context.Input(1);
-  RequireType(a.dtype, Types());
+  RequireType(a.dtype, context.node.opset, Before(), kSince, Types());
   Require(a.dtype == b.dtype, "operands of types ", a.dtype, " and ", b.dtype);
   context.SetOutput(0, a.dtype, BroadcastShapes(a.shape, b.shape));
 }

@@ -93,7 +93,7 @@ T EvaluateFloat(const Unary& unary, T x) {
     case UnaryFn::kSigmoid:
       return 1 / (1 + std::exp(-x));
     case UnaryFn::kSign:
-      return x > 0 ? T{1} : x < 0 ? T{-1} : x;
+      return x > 0 ? T{1} : x < 0 ? T{-1} : x == 0 ? T{0} : x;
     case UnaryFn::kSin:
       return std::sin(x);
     case UnaryFn::kSoftplus:

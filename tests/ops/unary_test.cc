@@ -3,6 +3,7 @@
 #include <functional>
 #include <limits>
 
+#include "simd/flush_denormals.h"
 #include "tests/ops/op_test_util.h"
 
 namespace tessera {
@@ -217,6 +218,19 @@ TEST(Unary, HandlesExtremeValues) {
   EXPECT_TRUE(std::isnan(run("Sin", {kInfinity})[0]));
   EXPECT_TRUE(std::isnan(run("Acos", {2})[0]));
   EXPECT_EQ(run("Atanh", {1})[0], kInfinity);
+}
+
+// Where the CPU takes subnormal numbers for 0, as it does while a network runs.
+TEST(Unary, SignIsAWholeNumber) {
+  const OpCall call = std::move(OpCall("Sign").In(Floats({20}, std::vector<float>(20, -1e-40f))));
+  for (const bool reference : {true, false}) {
+    std::vector<Tensor> y;
+    {
+      const FlushDenormals flush;
+      y = call.Run({.reference = reference});
+    }
+    for (float v : y[0].values<float>()) EXPECT_TRUE(v == 0 || v == -1) << v;
+  }
 }
 
 TEST(Unary, UsesTheVectorKernelForFloats) {
