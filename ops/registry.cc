@@ -45,9 +45,11 @@ extern const OpDef kGreaterOrEqualOp;
 extern const OpDef kHardSigmoidOp;
 extern const OpDef kHardSwishOp;
 extern const OpDef kIdentityOp;
+extern const OpDef kIfOp;
 extern const OpDef kLeakyReluOp;
 extern const OpDef kLessOp;
 extern const OpDef kLessOrEqualOp;
+extern const OpDef kLoopOp;
 extern const OpDef kMatMulOp;
 extern const OpDef kMaxOp;
 extern const OpDef kMaxPoolOp;
@@ -134,9 +136,11 @@ const OpDef* const kOps[] = {
     &kHardSigmoidOp,
     &kHardSwishOp,
     &kIdentityOp,
+    &kIfOp,
     &kLeakyReluOp,
     &kLessOp,
     &kLessOrEqualOp,
+    &kLoopOp,
     &kMatMulOp,
     &kMaxOp,
     &kMaxPoolOp,
