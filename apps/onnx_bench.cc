@@ -1,4 +1,4 @@
-// onnx-bench: runs and times a network, and writes its outputs.
+// onnx-bench: runs and times a network, writes its outputs, or the network itself as ONNX.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
@@ -15,10 +15,13 @@
 #include "apps/backend_tests.h"
 #include "apps/bench_input.h"
 #include "apps/bench_report.h"
+#include "engine/model_file.h"
+#include "engine/onnx_export.h"
 #include "engine/session.h"
 #include "engine/thread_team.h"
 #include "ops/error.h"
 #include "ops/op.h"
+#include "pipeline/atomic_file.h"
 #include "pipeline/display_name.h"
 #include "pipeline/require_system.h"
 #include "simd/cpu_target.h"
@@ -30,7 +33,7 @@ struct Arguments {
   std::string model;
   std::vector<std::string> inputs, disabled_passes;
   int threads = 1, iterations = 1, warmup = 0;
-  std::string dump, trace;
+  std::string dump, trace, export_to;
   std::string backend_tests, filter;
   bool reference = false, profile = false, json = false, ops = false;
 };
@@ -63,6 +66,20 @@ void WriteFile(const std::filesystem::path& path, std::span<const char> bytes) {
 void Print(const std::string& text) {
   Require(std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0,
           "standard output cannot be written");
+}
+
+// Writes the model as it was read, without any rewriting, as ONNX.
+void Export(const std::filesystem::path& model, const std::filesystem::path& to) {
+  std::error_code error;
+  const bool same = std::filesystem::equivalent(model, to, error);
+  const std::string bytes = ExportOnnx(ImportModel(model));
+  NamingFile(to, [&] {
+    Require(!same, "is the model itself");
+    AtomicFile file(to);
+    RequireSystem(std::fwrite(bytes.data(), 1, bytes.size(), file.stream()) == bytes.size(),
+                  "cannot write");
+    file.Commit();
+  });
 }
 
 // The shapes in the session's order.
@@ -101,6 +118,7 @@ void Dump(const Session& session, const std::vector<Tensor>& outputs,
 }
 
 void Run(const Arguments& arguments) {
+  if (!arguments.export_to.empty()) return Export(arguments.model, arguments.export_to);
   BenchReport report;
   report.model = std::filesystem::path(arguments.model).filename();
   report.target = CpuTargetName();
@@ -186,7 +204,8 @@ int Fail(const std::string& message) {
 int main(int argc, char** argv) {
   tessera::Arguments arguments;
   CLI::App app("Runs and times an ONNX network.", "onnx-bench");
-  CLI::Option* const model = app.add_option("MODEL", arguments.model, "ONNX file");
+  CLI::Option* const model = app.add_option(
+      "MODEL", arguments.model, "ONNX file, or one of the two files of an ncnn model");
   // One value each: what follows may be MODEL.
   app.add_option("--input", arguments.inputs,
                  "NAME:1x3x64x64[:FILE], FILE holding raw float32; without it seeded noise")
@@ -197,6 +216,8 @@ int main(int argc, char** argv) {
   app.add_option("--warmup", arguments.warmup, "Runs before those (default 0)")
       ->check(CLI::Range(0, 1000000));
   app.add_option("--dump", arguments.dump, "Folder for the outputs, NAME.f32 each");
+  app.add_option("--export", arguments.export_to,
+                 "File that the model is written to as ONNX, instead of being run");
   app.add_option("--disable", arguments.disabled_passes, "Passes that must not run, A,B,...")
       ->delimiter(',')
       ->allow_extra_args(false);

@@ -16,6 +16,7 @@
 
 #include "apps/interrupt.h"
 #include "engine/cpu_budget.h"
+#include "engine/model_file.h"
 #include "engine/session.h"
 #include "models/builtin_models.h"
 #include "models/model_search.h"
@@ -94,8 +95,7 @@ std::unique_ptr<TileModel> LoadModel(const Arguments& arguments, std::optional<d
   if (const auto found = FindNamedModel(name, ModelFolders(arguments.model_path))) {
     return LoadModel(*found);
   }
-  std::error_code error;
-  Require(std::filesystem::exists(name, error), DisplayName(name),
+  Require(ModelExists(name), DisplayName(name),
           ": no such file, nor a model of that name (see --list-models)");
   return LoadModel({.name = name, .file = name});
 }
@@ -198,7 +198,7 @@ int main(int argc, char** argv) {
   app.add_option("IN,-i,--input", arguments.input, "Picture to read, whatever its name");
   app.add_option("OUT,-o,--output", arguments.output,
                  StrCat("Picture to write, by its extension: ", KnownExtensions()));
-  app.add_option("-m,--model", arguments.model, "ONNX file, or a model's name")
+  app.add_option("-m,--model", arguments.model, "ONNX or ncnn file, or a model's name")
       ->check(NotEmpty())
       ->type_name("FILE|NAME");
   app.add_option("--model-path", arguments.model_path,

@@ -14,23 +14,12 @@
 
 #include "engine/onnx_old_opsets.h"
 #include "engine/onnx_tensor.h"
+#include "engine/open_file.h"
 
 namespace tessera {
 namespace {
 
 constexpr std::int64_t kMinIr = 3, kMaxIr = 10;
-
-std::ifstream OpenFile(const std::filesystem::path& path) {
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  Require(std::filesystem::exists(status), path.string(), ": no such file");
-  Require(!std::filesystem::is_directory(status), path.string(), ": is a folder, not a model");
-  // Opening a pipe that nobody writes to would wait for ever.
-  Require(std::filesystem::is_regular_file(status), path.string(), ": is not a file");
-  std::ifstream in(path, std::ios::binary);
-  Require(in.good(), path.string(), ": cannot be opened: ", std::strerror(errno));
-  return in;
-}
 
 // Throws Error for what protobuf cannot parse.
 void CheckSize(std::uintmax_t bytes, const std::string& file) {
@@ -77,7 +66,7 @@ const char* KindOf(const onnx::TypeProto& type) {
 // The message in a file of Protocol Buffers; `what` it should be is for the message.
 template <typename Message>
 Message ReadMessage(const std::filesystem::path& path, const std::string& what) {
-  std::ifstream in = OpenFile(path);
+  std::ifstream in = OpenModelFile(path);
   CheckSize(std::filesystem::file_size(path), path.string());
   Message message;
   Require(message.ParseFromIstream(&in), path.string(), ": not ", what,
@@ -390,7 +379,7 @@ class Importer {
 }  // namespace
 
 Graph ImportOnnx(const std::filesystem::path& path) {
-  std::ifstream in = OpenFile(path);
+  std::ifstream in = OpenModelFile(path);
   CheckSize(std::filesystem::file_size(path), path.string());
   google::protobuf::io::IstreamInputStream bytes(&in, /*block_size=*/1 << 16);
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";

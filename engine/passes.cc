@@ -24,6 +24,9 @@ const Pass kPasses[] = {
     {"fold-pointwise",
      "a Conv that only a 1x1 Conv reads, perhaps in a Concat, makes its share of that one's result",
      PassStage::kCanonical, FoldPointwise},
+    {"split-conv-transpose",
+     "ConvTranspose becomes a Conv of all phases of the output, which are interleaved after it",
+     PassStage::kCanonical, SplitConvTranspose},
     {"fuse-activation",
      "Conv + Relu, LeakyRelu, PRelu, Clip, Sigmoid, HardSigmoid, HardSwish or x*sigmoid(x); "
      "Gemm and Mul + those of them that have no operands",

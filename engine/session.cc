@@ -4,6 +4,7 @@
 #include <new>
 
 #include "engine/infer.h"
+#include "engine/model_file.h"
 #include "engine/network.h"
 #include "engine/onnx_import.h"
 #include "engine/passes.h"
@@ -117,7 +118,8 @@ Session::~Session() = default;
 std::shared_ptr<Session> Session::Load(const std::filesystem::path& path,
                                        const SessionOptions& options) {
   return WithErrors(path.string(), [&] {
-    return std::shared_ptr<Session>(new Session(std::make_unique<Impl>(ImportOnnx(path), options)));
+    return std::shared_ptr<Session>(
+        new Session(std::make_unique<Impl>(ImportModel(path), options)));
   });
 }
 

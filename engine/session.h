@@ -76,12 +76,13 @@ struct RunProfile {
 
 class Session {
  public:
-  // Throws Error, with the file's name, for files that cannot be read or are no valid ONNX models;
-  // Unsupported for those that use operators (all of which are named at once), element types or
-  // versions of ONNX that are not supported.
+  // An ONNX file, or one of the two files of an ncnn model (see engine/model_file.h). Throws Error,
+  // with the file's name, for files that cannot be read or are no valid models; Unsupported for
+  // those that use operators or layers (all of which are named at once), element types or versions
+  // that are not supported.
   static std::shared_ptr<Session> Load(const std::filesystem::path& path,
                                        const SessionOptions& options = {});
-  // The same from a model in memory; `name` stands for the file in messages.
+  // The same from an ONNX model in memory; `name` stands for the file in messages.
   static std::shared_ptr<Session> LoadFromMemory(std::span<const std::byte> model, std::string name,
                                                  const SessionOptions& options = {});
   ~Session();

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "engine/model_file.h"
 #include "ops/error.h"
 #include "pipeline/display_name.h"
 
@@ -16,7 +17,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kExtension = ".onnx";
+// Of two files of one name the first kind counts.
+constexpr std::string_view kExtensions[] = {".onnx", ".param"};
+
+// A model, as far as names tell: ncnn's need their weights beside them.
+bool IsModel(const fs::path& file) {
+  std::error_code error;
+  if (!fs::is_regular_file(file, error)) return false;
+  if (file.extension() == ".param") return fs::is_regular_file(NcnnWeightsFile(file), error);
+  return file.extension() == ".onnx";
+}
 
 std::optional<fs::path> DataFolder() {
   // The specification wants relative paths ignored.
@@ -67,9 +77,7 @@ std::vector<NamedModel> NamedModels(const std::vector<fs::path>& folders) {
     std::vector<fs::path> files;
     std::error_code error;
     for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-      if (entry.path().extension() == kExtension && entry.is_regular_file(error)) {
-        files.push_back(entry.path());
-      }
+      if (IsModel(entry.path())) files.push_back(entry.path());
     }
     Require(!error, DisplayName(folder), ": ", error.message());
     std::ranges::sort(files);
@@ -83,12 +91,12 @@ std::vector<NamedModel> NamedModels(const std::vector<fs::path>& folders) {
 
 std::optional<NamedModel> FindNamedModel(std::string_view name,
                                          const std::vector<fs::path>& folders) {
-  const std::string file_name = StrCat(name, kExtension);
-  if (fs::path(file_name).filename() != file_name) return std::nullopt;  // a path, no name
+  if (fs::path(name).filename() != name) return std::nullopt;  // a path, no name
   for (const fs::path& folder : folders) {
-    std::error_code error;
-    if (const fs::path file = folder / file_name; fs::is_regular_file(file, error)) {
-      return NamedModel{.name = std::string(name), .file = file};
+    for (const std::string_view extension : kExtensions) {
+      if (const fs::path file = folder / StrCat(name, extension); IsModel(file)) {
+        return NamedModel{.name = std::string(name), .file = file};
+      }
     }
   }
   const BuiltinModel* builtin = FindBuiltinModel(name);
@@ -97,6 +105,16 @@ std::optional<NamedModel> FindNamedModel(std::string_view name,
 }
 
 ModelFacts ReadModelFacts(const fs::path& file) {
+  if (file.extension() == ".param") {
+    ModelFacts facts;
+    for (const Value& value : ImportModel(file).values) {
+      const Tensor* constant = value.info.constant.get();
+      if (constant != nullptr && constant->dtype() == DType::kFloat32) {
+        facts.parameters += constant->size();
+      }
+    }
+    return facts;
+  }
   return NamingFile(file, [&file] {
     std::ifstream stream(file, std::ios::binary);
     Require(stream.is_open(), std::strerror(errno));

@@ -14,7 +14,7 @@ namespace tessera {
 
 struct NamedModel {
   std::string name;
-  std::filesystem::path file;             // NAME.onnx
+  std::filesystem::path file;             // NAME.onnx or NAME.param
   const BuiltinModel* builtin = nullptr;  // instead of a file
 };
 
@@ -23,8 +23,8 @@ struct NamedModel {
 // `asked` is no folder.
 std::vector<std::filesystem::path> ModelFolders(std::vector<std::filesystem::path> asked);
 
-// Models in `folders`, each folder by name, and the built-in ones. Of several of one name the first
-// counts, the others are left out.
+// Models in `folders` (ONNX files, and ncnn's pairs .param and .bin), each folder by name, and the
+// built-in ones. Of several of one name the first counts, the others are left out.
 std::vector<NamedModel> NamedModels(const std::vector<std::filesystem::path>& folders);
 
 // The one of that name, without a look at the others; nullopt if there is none.
@@ -37,7 +37,8 @@ struct ModelFacts {
 };
 
 // Reads what a file tells of itself: the sizes of its weights, and the licence under `license` (or
-// `licence`) in its metadata. Throws Error, which names the file, if it is no ONNX model.
+// `licence`) in its metadata; ncnn's files have none. Throws Error, which names the file, if it is
+// no model.
 ModelFacts ReadModelFacts(const std::filesystem::path& file);
 
 }  // namespace tessera

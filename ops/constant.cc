@@ -63,7 +63,7 @@ void InferConstantOfShape(const InferContext& context) {
   const auto fill = FillOf(context.node);
   Require(fill->size() == 1, "value has ", fill->size(), " elements instead of one");
   Require(context.Input(0).shape.rank() == 1, "the shape is not a vector");
-  context.SetOutput(0, fill->dtype(), Shape(ToInt64s(context.Constant(0).view())));
+  context.SetOutput(0, fill->dtype(), Shape(ConstantInt64s(context.inputs, 0)));
 }
 
 class FillKernel final : public Kernel {
@@ -101,6 +101,7 @@ const OpDef kConstantOfShapeOp = {
     .max_inputs = 1,
     .infer = InferConstantOfShape,
     .prepare = PrepareConstantOfShape,
+    .first_opset = 9,
 };
 
 }  // namespace tessera

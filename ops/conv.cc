@@ -13,12 +13,6 @@
 namespace tessera {
 namespace {
 
-// The shape of the output, of the rank of X.
-Shape OutputShape(const ConvParams& p, int rank) {
-  if (rank == 3) return {p.batch, p.out_channels, p.out_width};
-  return {p.batch, p.out_channels, p.out_height, p.out_width};
-}
-
 bool IsFloat(DType type) {
   return type == DType::kFloat32 || type == DType::kFloat16 || type == DType::kFloat64;
 }
@@ -30,8 +24,8 @@ void InferConv(const InferContext& context) {
   // Weights in float16 may stand for float32: they are stored so, and computed alike.
   Require(w.dtype == x.dtype || w.dtype == DType::kFloat16, "X is ", x.dtype, ", W is ", w.dtype);
   const Shape x_shape = ConvInputShape(context.node, x);
-  const ConvParams p = ReadConvParams(context.node, x_shape, w.shape);
-  const Shape out = OutputShape(p, x_shape.rank());
+  const ConvNd p = ReadConv(context.node, x_shape, w.shape);
+  const Shape out = p.OutputShape();
 
   if (context.HasInput(kConvBias)) {
     const Shape& bias = context.Input(kConvBias).shape;
@@ -91,9 +85,10 @@ KernelKind ChooseKind(const ConvParams& p) {
 LayoutChoice ConvLayouts(const LayoutContext& context) {
   const TensorInfo& x = context.inputs[0];
   std::vector<Layout> inputs(context.inputs.size(), Layout::kRowMajor);
+  if (!CanPack(context.inputs) || x.shape.rank() != 4) return {inputs, {}};
   const ConvParams p =
       ReadConvParams(context.node, ConvInputShape(context.node, x), context.inputs[1].shape);
-  if (!CanPack(context.inputs) || x.shape.rank() != 4 || !FitsTiling(p)) return {inputs, {}};
+  if (!FitsTiling(p)) return {inputs, {}};
 
   Layout output = Layout::kBlocked;
   const bool transformed = context.node.attributes.Has(kTransformedFrom);
@@ -117,14 +112,27 @@ LayoutChoice ConvLayouts(const LayoutContext& context) {
   return {inputs, {output}};
 }
 
+// For all that the vector kernels of 1-D and 2-D convolutions do not do.
+std::unique_ptr<Kernel> PrepareGeneralConv(const PrepareContext& context, const ConvNd& conv) {
+  const bool all_float32 = std::all_of(
+      context.inputs.begin(), context.inputs.end(),
+      [](const TensorInfo& input) { return !input.present || input.dtype == DType::kFloat32; });
+  if (!context.reference && all_float32) {
+    if (auto kernel = MakeGemmConv(conv)) return kernel;
+  }
+  return MakeReferenceConv(conv);
+}
+
 // Any layouts of X and the output will do, not only those of ConvLayouts, if there is one group.
 std::unique_ptr<Kernel> PrepareConv(const PrepareContext& context) {
   const TensorInfo& x = context.inputs[0];
-  const ConvParams p =
-      ReadConvParams(context.node, ConvInputShape(context.node, x), context.inputs[1].shape);
-  if (context.reference || !CanPack(context.inputs) || !FitsTiling(p)) {
-    return MakeReferenceConv(p);
+  const Shape x_shape = ConvInputShape(context.node, x);
+  const Shape& w = context.inputs[1].shape;
+  if (context.reference || !CanPack(context.inputs) || x_shape.rank() > 4) {
+    return PrepareGeneralConv(context, ReadConv(context.node, x_shape, w));
   }
+  const ConvParams p = ReadConvParams(context.node, x_shape, w);
+  if (!FitsTiling(p)) return PrepareGeneralConv(context, p.ToNd());
   const ConvConstants constants = {FloatConstant(context, 1), FloatConstant(context, kConvBias),
                                    FloatConstant(context, kConvSlope)};
   const Layout output = context.outputs[0].layout;
@@ -149,8 +157,8 @@ std::unique_ptr<Kernel> PrepareConv(const PrepareContext& context) {
 std::optional<SpatialField> ConvField(const FieldContext& context, std::size_t i) {
   if (i == kConvAddend) return SpatialField{};
   if (i != 0 || context.inputs[0].shape.rank() != 4) return std::nullopt;
-  return WindowField(context.node, ReadConvWindows(context.node, context.inputs[0].shape,
-                                                   context.inputs[1].shape));
+  const ConvNd conv = ReadConv(context.node, context.inputs[0].shape, context.inputs[1].shape);
+  return WindowField(context.node, conv.axes);
 }
 
 }  // namespace
@@ -165,8 +173,23 @@ Shape ConvInputShape(const OpNode& node, const TensorInfo& x) {
   return shape.empty() ? x.shape : Shape(std::span<const std::int64_t>(shape));
 }
 
-std::vector<WindowAxis> ReadConvWindows(const OpNode& node, const Shape& x, const Shape& w) {
-  Require(x.rank() >= 3, "X ", x, " has no spatial axis");
+Shape ConvNd::OutputShape() const {
+  Shape shape{batch, out_channels};
+  for (const WindowAxis& axis : axes) shape.PushBack(axis.out);
+  return shape;
+}
+
+double ConvNd::Flops() const {
+  double flops =
+      2.0 * static_cast<double>(batch * out_channels) * static_cast<double>(in_channels / groups);
+  for (const WindowAxis& axis : axes) {
+    flops *= static_cast<double>((transposed ? axis.in : axis.out) * axis.kernel);
+  }
+  return flops;
+}
+
+ConvNd ReadConv(const OpNode& node, const Shape& x, const Shape& w) {
+  Require(x.rank() >= 3, "X has shape ", x, " instead of [N, C, spatial...]");
   Require(w.rank() == x.rank(), "X ", x, " and W ", w, " differ in rank");
   const std::int64_t groups = node.attributes.Int("group", 1);
   Require(groups >= 1 && w[0] >= 1 && x[1] >= 1 && w[0] % groups == 0 && x[1] % groups == 0 &&
@@ -174,25 +197,27 @@ std::vector<WindowAxis> ReadConvWindows(const OpNode& node, const Shape& x, cons
           "X ", x, " and W ", w, " do not fit together in ", groups, " group",
           groups == 1 ? "" : "s");
   const std::span<const std::int64_t> kernel = w.dims().subspan(2);
-  const std::vector<std::int64_t> declared = node.attributes.Ints("kernel_shape");
-  Require(declared.empty() ||
-              std::equal(declared.begin(), declared.end(), kernel.begin(), kernel.end()),
-          "kernel_shape differs from the weights' shape ", w);
-  return ReadWindows(node, x, kernel);
+  RequireKernelShape(node, kernel);
+  return {.batch = x[0],
+          .in_channels = x[1],
+          .out_channels = w[0],
+          .groups = groups,
+          .axes = ReadWindows(node, x, kernel),
+          .epilogue = ReadEpilogue(node),
+          .transposed = false};
 }
 
 ConvParams ReadConvParams(const OpNode& node, const Shape& x, const Shape& w) {
-  Require(x.rank() == 3 || x.rank() == 4, "convolutions over ", x.rank() - 2,
-          " spatial axes are not supported (X ", x, ")");
-  const std::vector<WindowAxis> axes = ReadConvWindows(node, x, w);
+  Require(x.rank() <= 4, "X ", x, " of a convolution over two spatial axes");
+  const ConvNd conv = ReadConv(node, x, w);
   const WindowAxis row{1, 1, 1, 1, 0, 0, 1};  // of a 1-D convolution
-  const WindowAxis& h = axes.size() == 1 ? row : axes[0];
-  const WindowAxis& v = axes.back();
-  return {.batch = x[0],
-          .in_channels = x[1],
+  const WindowAxis& h = conv.axes.size() == 1 ? row : conv.axes[0];
+  const WindowAxis& v = conv.axes.back();
+  return {.batch = conv.batch,
+          .in_channels = conv.in_channels,
           .in_height = h.in,
           .in_width = v.in,
-          .out_channels = w[0],
+          .out_channels = conv.out_channels,
           .out_height = h.out,
           .out_width = v.out,
           .kernel_h = h.kernel,
@@ -205,8 +230,19 @@ ConvParams ReadConvParams(const OpNode& node, const Shape& x, const Shape& w) {
           .pad_left = v.pad_begin,
           .pad_bottom = h.pad_end,
           .pad_right = v.pad_end,
-          .groups = node.attributes.Int("group", 1),
-          .epilogue = ReadEpilogue(node)};
+          .groups = conv.groups,
+          .epilogue = conv.epilogue};
+}
+
+ConvNd ConvParams::ToNd() const {
+  return {.batch = batch,
+          .in_channels = in_channels,
+          .out_channels = out_channels,
+          .groups = groups,
+          .axes = {{in_height, kernel_h, stride_h, dilation_h, pad_top, pad_bottom, out_height},
+                   {in_width, kernel_w, stride_w, dilation_w, pad_left, pad_right, out_width}},
+          .epilogue = epilogue,
+          .transposed = false};
 }
 
 void InferWinogradInput(const InferContext& context) {

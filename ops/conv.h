@@ -14,6 +14,23 @@
 
 namespace tessera {
 
+// A convolution on X [N, C, spatial...] with W [M, C / group, kernel...]. Where it is transposed, W
+// is [C, M / group, kernel...], and the windows lie in the output: with tap k, input element i of an
+// axis adds to output element i * stride - pad_begin + k * dilation.
+struct ConvNd {
+  std::int64_t batch, in_channels, out_channels, groups;
+  std::vector<WindowAxis> axes;
+  Epilogue epilogue;
+  bool transposed = false;
+
+  Shape OutputShape() const;
+  double Flops() const;
+};
+
+// By the rules of the model's opset (auto_pad, defaults). Throws Error for invalid combinations.
+ConvNd ReadConv(const OpNode& node, const Shape& x, const Shape& w);
+ConvNd ReadConvTranspose(const OpNode& node, const Shape& x, const Shape& w);
+
 // A 2-D convolution on X [N, C, H, W] with W [M, C / group, KH, KW]. (1-D ones are seen as 2-D
 // with height 1.)
 struct ConvParams {
@@ -24,6 +41,7 @@ struct ConvParams {
   std::int64_t groups;
   Epilogue epilogue;
 
+  ConvNd ToNd() const;
   double Flops() const {
     return 2.0 * static_cast<double>(batch * out_channels * out_height * out_width) *
            static_cast<double>(in_channels / groups * kernel_h * kernel_w);
@@ -36,11 +54,7 @@ inline constexpr std::string_view kTransformedFrom = "transformed_from";
 // The shape of X, before WinogradInput if there is one.
 Shape ConvInputShape(const OpNode& node, const TensorInfo& x);
 
-// The windows along the spatial axes, any number of them, of a convolution of X [N, C, spatial...]
-// with W [M, C / group, spatial...]. Throws Error for shapes that do not fit together.
-std::vector<WindowAxis> ReadConvWindows(const OpNode& node, const Shape& x, const Shape& w);
-
-// By the rules of the model's opset (auto_pad, defaults). Throws Error for invalid combinations.
+// ReadConv for one or two spatial axes; throws Error for more.
 ConvParams ReadConvParams(const OpNode& node, const Shape& x, const Shape& w);
 
 // Constant operands of a convolution, as float32 row-major; null where absent.
@@ -53,9 +67,15 @@ struct ConvConstants {
 // Kernels. Inputs at run time are those of FusedConv (see epilogue.h).
 
 // Plain loops in double precision, row-major, every parameter; operands need not be constant.
+std::unique_ptr<Kernel> MakeReferenceConv(const ConvNd& conv);
 std::unique_ptr<Kernel> MakeReferenceConv(const ConvParams& params);
 
-// 3x3, stride 1, dilation 1, one group, pads 0 or 1, NCHWc in and out: Winograd F(6x6,3x3) or
+// float32, row-major, every parameter; operands need not be constant: the input pixels that a few
+// output pixels depend on are copied side by side, and the weights times them is a matrix product.
+// Null for kernels of too many taps.
+std::unique_ptr<Kernel> MakeGemmConv(const ConvNd& conv);
+
+// 3x3, stride 1, dilation 1, one group, pads of at most 1 (at the ends 2), NCHWc in and out: Winograd F(6x6,3x3) or
 // F(4x4,3x3), whichever is faster for the shape. Null where it does not apply or a direct kernel
 // is faster. An infinity or NaN in the input spreads over its 4x4 or 6x6 tile of the output.
 int ChooseWinogradTile(const ConvParams& params);  // 6, 4, or 0 for none

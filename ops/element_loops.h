@@ -19,8 +19,8 @@ class ElementLoops {
   using Offsets = std::array<std::int64_t, kMaxOperands>;
 
   // A nest over `dims`, outermost first. strides[k] are those of operand k in elements, one for
-  // each dimension; wherever the output's stride is 1, those of the others are 0 or 1.
-  // Neighbouring dimensions are merged where all operands allow.
+  // each dimension; wherever the output's stride is 1, those of the others are 0 or 1, or the
+  // caller minds RowStride. Neighbouring dimensions are merged where all operands allow.
   ElementLoops(std::span<const std::int64_t> dims, std::span<const Strides> strides);
 
   // Row-major operands that are broadcast onto a row-major output (operand 0).
@@ -43,7 +43,9 @@ class ElementLoops {
 
   std::int64_t row_length() const { return row_length_; }
   // Whether operand k stays at its place while the output moves along a row.
-  bool IsConstant(int k) const { return row_strides_[static_cast<std::size_t>(k)] == 0; }
+  bool IsConstant(int k) const { return RowStride(k) == 0; }
+  // How far operand k moves along a row for each element of the output.
+  std::int64_t RowStride(int k) const { return row_strides_[static_cast<std::size_t>(k)]; }
 
   // Calls row(offsets, n): operand k of the next n elements of the output starts at offsets[k].
   // Rows are cut and grouped to share the work; cuts fall on whole vectors.

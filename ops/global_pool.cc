@@ -1,20 +1,22 @@
-// GlobalAveragePool and GlobalMaxPool.
+// GlobalAveragePool, GlobalLpPool and GlobalMaxPool.
 // https://onnx.ai/onnx/operators/onnx__GlobalAveragePool.html
 #include <algorithm>
 #include <limits>
 
 #include "ops/elements.h"
+#include "ops/lp_norm.h"
 #include "ops/op.h"
 #include "ops/pool_rows.h"
 
 namespace tessera {
 namespace {
 
-enum class Pool : std::uint8_t { kAverage, kMax };
+enum class Pool : std::uint8_t { kAverage, kLp, kMax };
 
 void InferGlobalPool(const InferContext& context) {
   const TensorInfo& x = context.Input(0);
   RequireType(x.dtype, FloatTypes());
+  if (context.node.type == "GlobalLpPool") ReadNormOrder(context.node);
   Require(x.shape.rank() >= 2, "X has shape ", x.shape, " instead of [N, C, spatial...]");
   Shape out = x.shape;
   for (int d = 2; d < out.rank(); ++d) out[d] = 1;
@@ -25,10 +27,14 @@ void InferGlobalPool(const InferContext& context) {
 template <typename T, Pool pool>
 class PlanarGlobalPool final : public Kernel {
  public:
-  explicit PlanarGlobalPool(const Shape& x)
-      : planes_(x.NumElements(0, 2)), plane_(x.NumElements(2, x.rank())) {}
+  PlanarGlobalPool(const Shape& x, const OpNode& node)
+      : planes_(x.NumElements(0, 2)),
+        plane_(x.NumElements(2, x.rank())),
+        order_(pool == Pool::kLp ? ReadNormOrder(node) : 1) {}
   std::string_view name() const override {
-    return pool == Pool::kMax ? "global_max_pool" : "global_average_pool";
+    return pool == Pool::kMax  ? "global_max_pool"
+           : pool == Pool::kLp ? "global_lp_pool"
+                               : "global_average_pool";
   }
   void Run(const RunContext& context) const override {
     const T* in = context.inputs[0].data<const T>();
@@ -47,19 +53,26 @@ class PlanarGlobalPool final : public Kernel {
         std::int64_t i = 0;
         for (; i + kSums <= plane_; i += kSums) {
           for (std::int64_t k = 0; k < kSums; ++k) {
-            sums[k] += static_cast<double>(static_cast<C>(x[i + k]));
+            sums[k] += Term(x[i + k]);
           }
         }
-        for (; i < plane_; ++i) sums[0] += static_cast<double>(static_cast<C>(x[i]));
+        for (; i < plane_; ++i) sums[0] += Term(x[i]);
         double total = 0;
         for (double sum : sums) total += sum;
-        out[p] = static_cast<T>(static_cast<C>(total / static_cast<double>(plane_)));
+        out[p] = static_cast<T>(static_cast<C>(pool == Pool::kLp
+                                                   ? RootOfSum(total, order_)
+                                                   : total / static_cast<double>(plane_)));
       }
     });
   }
 
  private:
-  std::int64_t planes_, plane_;
+  double Term(T x) const {
+    const auto value = static_cast<double>(static_cast<ComputeType<T>>(x));
+    return pool == Pool::kLp ? PowerOfMagnitude(value, order_) : value;
+  }
+
+  std::int64_t planes_, plane_, order_;
 };
 
 template <Pool pool>
@@ -91,11 +104,14 @@ class BlockedGlobalPool final : public Kernel {
 template <Pool pool>
 std::unique_ptr<Kernel> PrepareGlobalPool(const PrepareContext& context) {
   const TensorInfo& x = context.inputs[0];
-  if (x.layout == Layout::kBlocked) {
-    return std::make_unique<BlockedGlobalPool<pool>>(x.shape, context.outputs[0].shape);
+  if constexpr (pool != Pool::kLp) {
+    if (x.layout == Layout::kBlocked) {
+      return std::make_unique<BlockedGlobalPool<pool>>(x.shape, context.outputs[0].shape);
+    }
   }
   return Dispatch(x.dtype, FloatTypes(), [&](auto tag) -> std::unique_ptr<Kernel> {
-    return std::make_unique<PlanarGlobalPool<typename decltype(tag)::type, pool>>(x.shape);
+    return std::make_unique<PlanarGlobalPool<typename decltype(tag)::type, pool>>(x.shape,
+                                                                                  context.node);
   });
 }
 
@@ -107,14 +123,15 @@ constexpr OpDef GlobalPoolOp(std::string_view type) {
       .max_inputs = 1,
       .infer = InferGlobalPool,
       .prepare = PrepareGlobalPool<pool>,
-      .layouts = FollowInput0,
+      .layouts = pool == Pool::kLp ? nullptr : FollowInput0,
   };
 }
 
 }  // namespace
 
-extern const OpDef kGlobalAveragePoolOp, kGlobalMaxPoolOp;
+extern const OpDef kGlobalAveragePoolOp, kGlobalLpPoolOp, kGlobalMaxPoolOp;
 const OpDef kGlobalAveragePoolOp = GlobalPoolOp<Pool::kAverage>("GlobalAveragePool");
+const OpDef kGlobalLpPoolOp = GlobalPoolOp<Pool::kLp>("GlobalLpPool");
 const OpDef kGlobalMaxPoolOp = GlobalPoolOp<Pool::kMax>("GlobalMaxPool");
 
 }  // namespace tessera

@@ -300,8 +300,9 @@ double IntegerConvParams::Flops() const {
 }
 
 IntegerConvParams ReadIntegerConvParams(const OpNode& node, const Shape& x, const Shape& w) {
-  IntegerConvParams p{x[0], x[1], w[0], node.attributes.Int("group", 1), {}};
-  for (const WindowAxis& axis : ReadConvWindows(node, x, w)) {
+  const ConvNd conv = ReadConv(node, x, w);
+  IntegerConvParams p{conv.batch, conv.in_channels, conv.out_channels, conv.groups, {}};
+  for (const WindowAxis& axis : conv.axes) {
     if (!p.axes.empty() && IsPlain(axis) && IsPlain(p.axes.back())) {
       p.axes.back().in *= axis.in;
       p.axes.back().out *= axis.out;

@@ -1,5 +1,7 @@
 #include "ops/op.h"
 
+#include <algorithm>
+
 namespace tessera {
 
 NeedsValue::NeedsValue(std::size_t input)
@@ -10,16 +12,28 @@ const TensorInfo& InferContext::Input(std::size_t i) const {
   return inputs[i];
 }
 
-const Tensor& InferContext::Constant(std::size_t i) const {
-  if (Input(i).constant == nullptr) throw NeedsValue(i);
-  return *inputs[i].constant;
-}
+const Tensor& InferContext::Constant(std::size_t i) const { return ConstantInput(inputs, i); }
 
 void InferContext::SetOutput(std::size_t i, DType dtype, const Shape& shape) const {
   Require(i < outputs.size(), "the node has no output ", i);
   outputs[i].present = true;
   outputs[i].dtype = dtype;
   outputs[i].shape = shape;
+}
+
+const Tensor& ConstantInput(std::span<const TensorInfo> inputs, std::size_t i) {
+  Require(i < inputs.size() && inputs[i].present, "input ", i, " is missing");
+  if (inputs[i].constant == nullptr) throw NeedsValue(i);
+  return *inputs[i].constant;
+}
+
+std::vector<std::int64_t> ConstantInt64s(std::span<const TensorInfo> inputs, std::size_t i,
+                                         std::initializer_list<DType> types) {
+  const Tensor& value = ConstantInput(inputs, i);
+  Require(std::find(types.begin(), types.end(), value.dtype()) != types.end(), "input ", i,
+          " cannot be of ", value.dtype());
+  Require(value.shape().rank() <= 1, "input ", i, " is ", value.shape(), ", not a vector");
+  return ToInt64s(value.view());
 }
 
 void InferSameAsInput0(const InferContext& context) {

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstddef>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -166,6 +167,12 @@ std::vector<const OpDef*> AllOps();
 
 // Pieces that many operators share.
 
+// The value of input i, on which an output's shape depends. Throws Error if the input is missing
+// and NeedsValue if its value is not known yet.
+const Tensor& ConstantInput(std::span<const TensorInfo> inputs, std::size_t i);
+// The same of a vector (or scalar) of integers of one of the given types.
+std::vector<std::int64_t> ConstantInt64s(std::span<const TensorInfo> inputs, std::size_t i,
+                                         std::initializer_list<DType> types = {DType::kInt64});
 // Output 0 has type and shape of input 0.
 void InferSameAsInput0(const InferContext& context);
 // Blocked if input 0 is blocked.

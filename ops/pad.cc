@@ -1,4 +1,4 @@
-// Pad: constant, reflect, edge and wrap; negative pads crop.
+// Pad: constant, reflect, edge and wrap. Negative pads crop an axis before the others fill it up.
 // https://onnx.ai/onnx/operators/onnx__Pad.html
 #include "ops/pad.h"
 
@@ -34,24 +34,25 @@ struct PadAxis {
   std::int64_t begin = 0, end = 0;
 };
 
-// Pads are an attribute before opset 11, input 1 since; axes came with opset 18.
+// Pads are an attribute before opset 11, input 1 since; axes came with opset 18. Throws NeedsValue
+// for inputs that are not known.
 std::vector<PadAxis> ReadPads(const OpNode& node, std::span<const TensorInfo> inputs) {
   const int rank = inputs[0].shape.rank();
-  const auto constant = [&](std::size_t i, const char* name) {
-    Require(i < inputs.size() && inputs[i].present, "input '", name, "' is missing");
-    Require(inputs[i].constant != nullptr, "input '", name,
-            "' has to be a constant (or computed from shapes alone)");
-    return ToInt64s(inputs[i].constant->view());
-  };
   const std::vector<std::int64_t> pads =
-      node.opset < 11 ? node.attributes.Ints("pads") : constant(1, "pads");
+      node.opset < 11 ? node.attributes.Ints("pads") : ConstantInt64s(inputs, 1);
   std::vector<std::int64_t> axes(static_cast<std::size_t>(rank));
   std::iota(axes.begin(), axes.end(), 0);
-  if (node.opset >= 18 && inputs.size() > 3 && inputs[3].present) axes = constant(3, "axes");
+  if (node.opset >= 18 && inputs.size() > 3 && inputs[3].present) {
+    axes = ConstantInt64s(inputs, 3, {DType::kInt32, DType::kInt64});
+  }
   Require(pads.size() == 2 * axes.size(), pads.size(), " pads for ", axes.size(), " axes");
   std::vector<PadAxis> result(static_cast<std::size_t>(rank));
+  std::vector<bool> used(result.size());
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    PadAxis& axis = result[static_cast<std::size_t>(NormalizeAxis(axes[i], rank))];
+    const auto a = static_cast<std::size_t>(NormalizeAxis(axes[i], rank));
+    Require(!used[a], "axis ", axes[i], " is given twice");
+    used[a] = true;
+    PadAxis& axis = result[a];
     axis = {pads[i], pads[i + axes.size()]};
     for (const std::int64_t p : {axis.begin, axis.end}) {
       Require(p >= INT32_MIN && p <= kMaxPad, "a pad of ", p, " is out of range");
@@ -60,8 +61,19 @@ std::vector<PadAxis> ReadPads(const OpNode& node, std::span<const TensorInfo> in
   return result;
 }
 
+// What is left of an axis of `in` elements when negative pads have cropped it: [begin, end).
+struct CroppedAxis {
+  CroppedAxis(const PadAxis& pad, std::int64_t in)
+      : begin(std::max<std::int64_t>(0, -pad.begin)),
+        end(in - std::max<std::int64_t>(0, -pad.end)) {}
+  std::int64_t begin, end;
+};
+
 void InferPad(const InferContext& context) {
   const TensorInfo& in = context.Input(0);
+  const int opset = context.node.opset;
+  RequireType(in.dtype, opset, NumberTypes(), 13, AllTypes());
+  RequireType(in.dtype, opset, FloatTypes(), 11, AllTypes());
   const PadMode mode = ReadMode(context.node);
   const std::vector<PadAxis> pads = ReadPads(context.node, context.inputs);
   Shape out = in.shape;
@@ -70,8 +82,10 @@ void InferPad(const InferContext& context) {
     out[d] += pad.begin + pad.end;
     Require(out[d] >= 0, "pads ", pad.begin, " and ", pad.end, " leave nothing of axis ", d, " of ",
             in.shape);
-    Require(out[d] == 0 || in.shape[d] > 0 || mode == PadMode::kConstant, "axis ", d, " of ",
-            in.shape, " is empty");
+    const CroppedAxis cropped(pad, in.shape[d]);
+    Require(out[d] == 0 || cropped.begin < cropped.end || mode == PadMode::kConstant,
+            "nothing to fill axis ", d, " of ", in.shape, " with, padded by ", pad.begin, " and ",
+            pad.end);
   }
   if (context.node.opset >= 11 && context.HasInput(kValueInput)) {
     const TensorInfo& value = context.inputs[kValueInput];
@@ -81,8 +95,8 @@ void InferPad(const InferContext& context) {
   context.SetOutput(0, in.dtype, out);
 }
 
-// The input element that element `at` (of the input's coordinates, maybe outside) shows; -1: the
-// constant.
+// The element of an axis of `in` elements that place `at`, maybe outside of it, shows; -1: the
+// constant. Modes other than constant go on as long as it takes, however short the axis is.
 std::int64_t SourceIndex(PadMode mode, std::int64_t at, std::int64_t in) {
   if (at >= 0 && at < in) return at;
   switch (mode) {
@@ -114,9 +128,11 @@ class PadKernel final : public Kernel {
     for (int d = 0; d < out.rank(); ++d) {
       const auto u = static_cast<std::size_t>(d);
       std::vector<std::int64_t> offsets;
+      const CroppedAxis cropped(pads[u], in[d]);
       for (std::int64_t i = 0; i < out[d]; ++i) {
-        const std::int64_t source = SourceIndex(mode, i - pads[u].begin, in[d]);
-        offsets.push_back(source < 0 ? -1 : source * strides[u]);
+        const std::int64_t source =
+            SourceIndex(mode, i - pads[u].begin - cropped.begin, cropped.end - cropped.begin);
+        offsets.push_back(source < 0 ? -1 : (cropped.begin + source) * strides[u]);
       }
       offsets_.push_back(std::move(offsets));
     }

@@ -1,11 +1,16 @@
-// AveragePool and MaxPool over one or two spatial axes.
+// AveragePool, LpPool and MaxPool over any number of spatial axes.
 // https://onnx.ai/onnx/operators/onnx__AveragePool.html
+// https://onnx.ai/onnx/operators/onnx__LpPool.html
 // https://onnx.ai/onnx/operators/onnx__MaxPool.html
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "ops/elements.h"
+#include "ops/lp_norm.h"
 #include "ops/op.h"
 #include "ops/pool_rows.h"
 #include "ops/window.h"
@@ -13,44 +18,54 @@
 namespace tessera {
 namespace {
 
-enum class Pool : std::uint8_t { kAverage, kMax };
+enum class Pool : std::uint8_t { kAverage, kLp, kMax };
 
 using MaxPoolTypes = TypeList<float, double, Half, std::int8_t, std::uint8_t>;
 
-// Height and width; a 1-D pool has height 1.
+constexpr std::size_t kIndices = 1;  // the second output of MaxPool
+
+// Two axes at least: a 1-D pool has a height of 1.
 std::vector<WindowAxis> ReadPoolAxes(const OpNode& node, const Shape& x) {
-  Require(x.rank() == 3 || x.rank() == 4, "pools over ", x.rank() - 2,
-          " spatial axes are not supported (X ", x, ")");
+  Require(x.rank() >= 3, "X has shape ", x, " instead of [N, C, spatial...]");
   Require(node.attributes.Has("kernel_shape"), "attribute 'kernel_shape' is missing");
   std::vector<WindowAxis> axes = ReadWindows(node, x, node.attributes.Ints("kernel_shape"));
   if (axes.size() == 1) axes.insert(axes.begin(), WindowAxis{1, 1, 1, 1, 0, 0, 1});
   return axes;
 }
 
-void InferPoolShape(const InferContext& context) {
-  const TensorInfo& x = context.Input(0);
-  const std::vector<WindowAxis> axes = ReadPoolAxes(context.node, x.shape);
-  Shape out = x.shape;
-  out[out.rank() - 1] = axes[1].out;
-  if (out.rank() == 4) out[2] = axes[0].out;
-  context.SetOutput(0, x.dtype, out);
+Shape PoolShape(const InferContext& context) {
+  Shape out = context.Input(0).shape;
+  const std::vector<WindowAxis> axes = ReadPoolAxes(context.node, out);
+  int d = out.rank();
+  for (auto axis = axes.rbegin(); axis != axes.rend() && d > 2; ++axis) out[--d] = axis->out;
+  return out;
 }
 
 void InferAveragePool(const InferContext& context) {
   RequireType(context.Input(0).dtype, FloatTypes());
-  InferPoolShape(context);
+  context.SetOutput(0, context.Input(0).dtype, PoolShape(context));
+}
+
+void InferLpPool(const InferContext& context) {
+  ReadNormOrder(context.node);
+  InferAveragePool(context);
 }
 
 void InferMaxPool(const InferContext& context) {
-  RequireType(context.Input(0).dtype, MaxPoolTypes());
-  Require(context.outputs.size() == 1, "the output 'Indices' is not supported");
-  InferPoolShape(context);
-}
-
-// How many of the taps first, first + dilation, ... lie before `end`.
-std::int64_t TapsBefore(std::int64_t end, std::int64_t first, const WindowAxis& axis) {
-  if (first >= end) return 0;
-  return std::min(axis.kernel, (end - first + axis.dilation - 1) / axis.dilation);
+  const DType dtype = context.Input(0).dtype;
+  if (context.node.opset >= 12) {
+    RequireType(dtype, MaxPoolTypes());
+  } else {
+    RequireType(dtype, FloatTypes());
+  }
+  const Shape out = PoolShape(context);
+  context.SetOutput(0, dtype, out);
+  const std::int64_t order = context.node.attributes.Int("storage_order", 0);
+  Require(order == 0 || order == 1, "storage_order ", order, " is neither 0 nor 1");
+  if (context.outputs.size() > kIndices) {
+    Require(context.node.opset >= 8, "the output 'Indices' exists since opset 8");
+    context.SetOutput(kIndices, DType::kInt64, out);
+  }
 }
 
 // The taps of every output element of an axis.
@@ -71,65 +86,163 @@ std::vector<PoolTaps> MakeTaps(const WindowAxis& axis, bool count_pads) {
 }
 
 struct PoolGeometry {
-  PoolGeometry(const OpNode& node, const Shape& x) {
-    const std::vector<WindowAxis> axes = ReadPoolAxes(node, x);
-    const bool count_pads = node.attributes.Int("count_include_pad", 0) != 0;
-    planes = x[0] * x[1];
-    height = axes[0].in;
-    width = axes[1].in;
-    rows = MakeTaps(axes[0], count_pads);
-    columns = MakeTaps(axes[1], count_pads);
-    row_dilation = axes[0].dilation;
-    column_dilation = axes[1].dilation;
-  }
-  std::int64_t out_height() const { return static_cast<std::int64_t>(rows.size()); }
-  std::int64_t out_width() const { return static_cast<std::int64_t>(columns.size()); }
+  struct Axis {
+    std::int64_t in, dilation;
+    std::int64_t stride;         // elements from one input element of the axis to the next
+    std::vector<PoolTaps> taps;  // of each output element
+  };
 
-  std::int64_t planes, height, width;  // of the input
-  std::vector<PoolTaps> rows, columns;
-  std::int64_t row_dilation, column_dilation;
+  PoolGeometry(const OpNode& node, const Shape& x) : planes(x[0] * x[1]) {
+    const bool count_pads = node.attributes.Int("count_include_pad", 0) != 0;
+    for (const WindowAxis& axis : ReadPoolAxes(node, x)) {
+      axes.push_back({axis.in, axis.dilation, 1, MakeTaps(axis, count_pads)});
+    }
+    for (std::size_t a = axes.size() - 1; a-- > 0;) {
+      axes[a].stride = axes[a + 1].stride * axes[a + 1].in;
+    }
+  }
+  std::int64_t in_plane() const { return axes[0].in * axes[0].stride; }
+  std::int64_t out_width() const { return static_cast<std::int64_t>(axes.back().taps.size()); }
+  // Rows of the output in a plane.
+  std::int64_t out_rows() const {
+    std::int64_t rows = 1;
+    for (std::size_t a = 0; a + 1 < axes.size(); ++a) {
+      rows *= static_cast<std::int64_t>(axes[a].taps.size());
+    }
+    return rows;
+  }
+
+  std::int64_t planes;
+  std::vector<Axis> axes;
 };
 
-// Row-major, any type; also the reference.
+// Row-major, any type and rank; also the reference. Rows of the input are folded one by one into a
+// row of the output.
 template <typename T, Pool pool>
 class PlanarPool final : public Kernel {
  public:
-  explicit PlanarPool(PoolGeometry geometry) : g_(std::move(geometry)) {}
+  PlanarPool(PoolGeometry geometry, const OpNode& node)
+      : g_(std::move(geometry)),
+        order_(pool == Pool::kLp ? ReadNormOrder(node) : 1),
+        column_major_(node.attributes.Int("storage_order", 0) != 0) {}
   std::string_view name() const override {
-    return pool == Pool::kMax ? "max_pool" : "average_pool";
+    return pool == Pool::kMax ? "max_pool" : pool == Pool::kLp ? "lp_pool" : "average_pool";
+  }
+  std::size_t ScratchBytesPerThread() const override {
+    return static_cast<std::size_t>(g_.out_width()) * sizeof(C);
   }
   void Run(const RunContext& context) const override {
     const T* in = context.inputs[0].data<const T>();
     T* out = context.outputs[0].data<T>();
-    const std::int64_t height = g_.out_height(), width = g_.out_width();
-    context.parallel.For(g_.planes * height, [&](std::int64_t task, int) {
-      const PoolTaps& rows = g_.rows[static_cast<std::size_t>(task % height)];
-      const T* plane = in + task / height * g_.height * g_.width;
-      T* to = out + task * width;
-      for (std::int64_t x = 0; x < width; ++x) {
-        to[x] = Window(plane, rows, g_.columns[static_cast<std::size_t>(x)]);
+    const bool wants_indices =
+        context.outputs.size() > kIndices && context.outputs[kIndices].present();
+    const std::int64_t width = g_.out_width(), rows = g_.out_rows();
+    context.parallel.For(g_.planes * rows, [&](std::int64_t task, int thread) {
+      Row row{.plane = in + task / rows * g_.in_plane(),
+              .values = context.Scratch<C>(thread),
+              .indices = nullptr,
+              .window = {}};
+      double divisor = 1;
+      std::int64_t rest = task % rows;
+      for (std::size_t a = g_.axes.size() - 1; a-- > 0;) {
+        const auto out_size = static_cast<std::int64_t>(g_.axes[a].taps.size());
+        row.window[a] = &g_.axes[a].taps[static_cast<std::size_t>(rest % out_size)];
+        divisor *= static_cast<double>(row.window[a]->divisor);
+        rest /= out_size;
       }
+      std::fill_n(row.values, width, Start());
+      if (wants_indices) {
+        row.indices = context.outputs[kIndices].data<std::int64_t>() + task * width;
+        std::fill_n(row.indices, width, -1);
+      }
+      Fold(row, 0, 0);
+      for (std::int64_t x = 0; x < width; ++x) out[task * width + x] = Finish(row, x, divisor);
+      if (wants_indices) FinishIndices(row.indices, task / rows);
     });
   }
 
  private:
-  T Window(const T* plane, const PoolTaps& rows, const PoolTaps& columns) const {
-    using C = ComputeType<T>;
-    C value = pool == Pool::kMax ? std::numeric_limits<C>::lowest() : C{0};
-    for (std::int64_t i = 0; i < rows.count; ++i) {
-      const T* row = plane + (rows.first + i * g_.row_dilation) * g_.width + columns.first;
-      for (std::int64_t j = 0; j < columns.count; ++j) {
-        const C v = static_cast<C>(row[j * g_.column_dilation]);
-        value = pool == Pool::kMax ? std::max(value, v) : static_cast<C>(value + v);
-      }
+  using C = ComputeType<T>;
+
+  struct Row {
+    const T* plane;
+    C* values;              // [out_width]
+    std::int64_t* indices;  // of the highest values within the plane; null if nobody asks
+    std::array<const PoolTaps*, Shape::kMaxRank> window;  // of the axes before the last
+  };
+
+  static C Start() {
+    if constexpr (pool != Pool::kMax) return C{0};
+    if constexpr (std::is_floating_point_v<C>) return -std::numeric_limits<C>::infinity();
+    return std::numeric_limits<C>::lowest();
+  }
+
+  // The part of the window that lies at `offset` of the plane and at all taps of axes from `a` on.
+  void Fold(const Row& row, std::size_t a, std::int64_t offset) const {
+    if (a + 1 == g_.axes.size()) return FoldColumns(row, offset);
+    const PoolTaps& taps = *row.window[a];
+    for (std::int64_t i = 0; i < taps.count; ++i) {
+      Fold(row, a + 1, offset + (taps.first + i * g_.axes[a].dilation) * g_.axes[a].stride);
     }
+  }
+
+  void FoldColumns(const Row& row, std::int64_t offset) const {
+    const std::vector<PoolTaps>& columns = g_.axes.back().taps;
+    const std::int64_t step = g_.axes.back().dilation;
+    const T* in = row.plane + offset;
+    for (std::size_t x = 0; x < columns.size(); ++x) {
+      C value = row.values[x];
+      for (std::int64_t i = 0, at = columns[x].first; i < columns[x].count; ++i, at += step) {
+        const C v = static_cast<C>(in[at]);
+        if constexpr (pool == Pool::kMax) {
+          // The first element counts even if it is as low as can be.
+          if (row.indices != nullptr && (row.indices[x] < 0 || v > value)) {
+            row.indices[x] = offset + at;
+          }
+          value = std::max(value, v);
+        } else if constexpr (pool == Pool::kLp) {
+          value += PowerOfMagnitude(v, order_);
+        } else {
+          value += v;
+        }
+      }
+      row.values[x] = value;
+    }
+  }
+
+  T Finish(const Row& row, std::int64_t x, double divisor) const {
+    const C value = row.values[x];
+    if constexpr (pool == Pool::kLp) return static_cast<T>(RootOfSum(value, order_));
     if constexpr (pool == Pool::kAverage) {
-      value /= static_cast<C>(rows.divisor * columns.divisor);
+      const auto columns = static_cast<double>(
+          g_.axes.back().taps[static_cast<std::size_t>(x)].divisor);
+      return static_cast<T>(value / static_cast<C>(divisor * columns));
     }
     return static_cast<T>(value);
   }
 
+  // From places in the plane to those in the tensor. A column-major tensor has its first spatial
+  // axis innermost. A window that lies in the pads alone keeps -1.
+  void FinishIndices(std::int64_t* indices, std::int64_t plane) const {
+    for (std::int64_t x = 0; x < g_.out_width(); ++x) {
+      std::int64_t rest = indices[x];
+      if (rest < 0) continue;
+      if (column_major_) {
+        std::int64_t index = 0, stride = 1;
+        for (const PoolGeometry::Axis& axis : g_.axes) {
+          index += rest / axis.stride * stride;
+          rest %= axis.stride;
+          stride *= axis.in;
+        }
+        rest = index;
+      }
+      indices[x] = plane * g_.in_plane() + rest;
+    }
+  }
+
   PoolGeometry g_;
+  std::int64_t order_;
+  bool column_major_;
 };
 
 template <Pool pool>
@@ -149,10 +262,10 @@ class BlockedPool final : public Kernel {
       const BlockedPoolRow row{
           in + image * in_.image_stride + block * in_.plane_stride,
           in_.row_stride,
-          g_.rows[static_cast<std::size_t>(y)],
-          g_.row_dilation,
-          g_.columns.data(),
-          g_.column_dilation,
+          g_.axes[0].taps[static_cast<std::size_t>(y)],
+          g_.axes[0].dilation,
+          g_.axes[1].taps.data(),
+          g_.axes[1].dilation,
           out_.width,
           out + image * out_.image_stride + block * out_.plane_stride + y * out_.row_stride};
       pool == Pool::kMax ? MaxPoolRow(row) : AveragePoolRow(row);
@@ -168,13 +281,21 @@ template <Pool pool>
 std::unique_ptr<Kernel> PreparePool(const PrepareContext& context) {
   const TensorInfo& x = context.inputs[0];
   PoolGeometry geometry(context.node, x.shape);
-  if (x.layout == Layout::kBlocked) {
-    return std::make_unique<BlockedPool<pool>>(std::move(geometry), BlockedLayout(x.shape),
-                                               BlockedLayout(context.outputs[0].shape));
+  if constexpr (pool != Pool::kLp) {
+    if (x.layout == Layout::kBlocked) {
+      return std::make_unique<BlockedPool<pool>>(std::move(geometry), BlockedLayout(x.shape),
+                                                 BlockedLayout(context.outputs[0].shape));
+    }
   }
-  return Dispatch(x.dtype, MaxPoolTypes(), [&](auto tag) -> std::unique_ptr<Kernel> {
-    return std::make_unique<PlanarPool<typename decltype(tag)::type, pool>>(std::move(geometry));
+  using Types = std::conditional_t<pool == Pool::kMax, MaxPoolTypes, FloatTypes>;
+  return Dispatch(x.dtype, Types(), [&](auto tag) -> std::unique_ptr<Kernel> {
+    return std::make_unique<PlanarPool<typename decltype(tag)::type, pool>>(std::move(geometry),
+                                                                            context.node);
   });
+}
+
+LayoutChoice MaxPoolLayouts(const LayoutContext& context) {
+  return context.outputs.size() > kIndices ? LayoutChoice() : FollowInput0(context);
 }
 
 std::optional<SpatialField> PoolField(const FieldContext& context, std::size_t) {
@@ -193,7 +314,7 @@ std::optional<SpatialField> PoolField(const FieldContext& context, std::size_t) 
 
 }  // namespace
 
-extern const OpDef kAveragePoolOp, kMaxPoolOp;
+extern const OpDef kAveragePoolOp, kLpPoolOp, kMaxPoolOp;
 const OpDef kAveragePoolOp = {
     .type = "AveragePool",
     .min_inputs = 1,
@@ -203,13 +324,21 @@ const OpDef kAveragePoolOp = {
     .layouts = FollowInput0,
     .field = PoolField,
 };
+const OpDef kLpPoolOp = {
+    .type = "LpPool",
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .infer = InferLpPool,
+    .prepare = PreparePool<Pool::kLp>,
+    .field = PoolField,
+};
 const OpDef kMaxPoolOp = {
     .type = "MaxPool",
     .min_inputs = 1,
     .max_inputs = 1,
     .infer = InferMaxPool,
     .prepare = PreparePool<Pool::kMax>,
-    .layouts = FollowInput0,
+    .layouts = MaxPoolLayouts,
     .field = PoolField,
 };
 

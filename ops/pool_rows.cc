@@ -46,7 +46,7 @@ void AveragePoolRowOfTarget(const BlockedPoolRow& row) {
 
 void MaxPoolRowOfTarget(const BlockedPoolRow& row) {
   PoolRow(
-      row, std::numeric_limits<float>::lowest(), [](V a, V b) HWY_ATTR { return hn::Max(a, b); },
+      row, -std::numeric_limits<float>::infinity(), [](V a, V b) HWY_ATTR { return hn::Max(a, b); },
       [](V value, float) HWY_ATTR { return value; });
 }
 
@@ -78,7 +78,7 @@ void MaxPlaneOfTarget(const float* in, std::int64_t row_stride, std::int64_t hei
                       std::int64_t width, float* out) {
   const D d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  V value = hn::Set(d, std::numeric_limits<float>::lowest());
+  V value = hn::Set(d, -std::numeric_limits<float>::infinity());
   for (std::int64_t y = 0; y < height; ++y) {
     const float* row = in + y * row_stride;
     for (std::int64_t x = 0; x < width; ++x) value = hn::Max(value, hn::LoadU(d, row + x * lanes));

@@ -28,19 +28,13 @@ enum Input : std::size_t {
 };
 }
 
-Shape OutputShape(const OpNode& node, const Shape& x, const Shape& w) {
-  Shape out{x[0], w[0]};
-  for (const WindowAxis& axis : ReadConvWindows(node, x, w)) out.PushBack(axis.out);
-  return out;
-}
-
 void InferConvInteger(const InferContext& context) {
   using namespace conv_integer;
   const Shape& x = context.Input(kX).shape;
   const Shape& w = context.Input(kW).shape;
   RequireBytes(context, kX, kXZeroPoint);
   RequireBytes(context, kW, kWZeroPoint);
-  const Shape out = OutputShape(context.node, x, w);
+  const Shape out = ReadConv(context.node, x, w).OutputShape();
   if (context.HasInput(kXZeroPoint)) RequirePerTensor(context, kXZeroPoint, "x_zero_point");
   if (context.HasInput(kWZeroPoint)) {
     RequirePerChannel(context, kWZeroPoint, "w_zero_point", w[0]);
@@ -60,7 +54,7 @@ void InferQLinearConv(const InferContext& context) {
     Require(context.Input(scale).dtype == DType::kFloat32, "a scale of type ",
             context.Input(scale).dtype);
   }
-  const Shape out = OutputShape(context.node, x, w);
+  const Shape out = ReadConv(context.node, x, w).OutputShape();
   RequirePerTensor(context, kXScale, "x_scale");
   RequirePerTensor(context, kXZeroPoint, "x_zero_point");
   RequirePerChannel(context, kWScale, "w_scale", w[0]);
@@ -163,7 +157,7 @@ template <std::size_t w>
 std::optional<SpatialField> Field(const FieldContext& context, std::size_t i) {
   const Shape& x = context.inputs[0].shape;
   if (i != 0 || x.rank() != 4) return std::nullopt;
-  return WindowField(context.node, ReadConvWindows(context.node, x, context.inputs[w].shape));
+  return WindowField(context.node, ReadConv(context.node, x, context.inputs[w].shape).axes);
 }
 
 }  // namespace

@@ -23,15 +23,18 @@ extern const OpDef kBitwiseNotOp;
 extern const OpDef kBitwiseOrOp;
 extern const OpDef kBitwiseXorOp;
 extern const OpDef kCastOp;
+extern const OpDef kCastLikeOp;
 extern const OpDef kCeilOp;
 extern const OpDef kCeluOp;
 extern const OpDef kClipOp;
+extern const OpDef kCompressOp;
 extern const OpDef kConcatOp;
-extern const OpDef kConstantOfShapeOp;
 extern const OpDef kConstantOp;
-extern const OpDef kConvIntegerOp;
+extern const OpDef kConstantOfShapeOp;
 extern const OpDef kConvOp;
+extern const OpDef kConvIntegerOp;
 extern const OpDef kConvPairOp;
+extern const OpDef kConvTransposeOp;
 extern const OpDef kCosOp;
 extern const OpDef kCoshOp;
 extern const OpDef kDepthToSpaceOp;
@@ -44,6 +47,7 @@ extern const OpDef kEqualOp;
 extern const OpDef kErfOp;
 extern const OpDef kExpOp;
 extern const OpDef kExpandOp;
+extern const OpDef kEyeLikeOp;
 extern const OpDef kFlattenOp;
 extern const OpDef kFloorOp;
 extern const OpDef kFusedCompareOp;
@@ -52,52 +56,65 @@ extern const OpDef kFusedDepthToSpaceOp;
 extern const OpDef kFusedGemmOp;
 extern const OpDef kFusedMulOp;
 extern const OpDef kGatherOp;
+extern const OpDef kGatherElementsOp;
+extern const OpDef kGatherNDOp;
 extern const OpDef kGeluOp;
 extern const OpDef kGemmOp;
 extern const OpDef kGlobalAveragePoolOp;
+extern const OpDef kGlobalLpPoolOp;
 extern const OpDef kGlobalMaxPoolOp;
 extern const OpDef kGreaterOp;
 extern const OpDef kGreaterOrEqualOp;
+extern const OpDef kGridSampleOp;
 extern const OpDef kHardSigmoidOp;
 extern const OpDef kHardSwishOp;
 extern const OpDef kIdentityOp;
 extern const OpDef kIfOp;
-extern const OpDef kLeakyReluOp;
-extern const OpDef kLessOp;
-extern const OpDef kLessOrEqualOp;
-extern const OpDef kLoopOp;
+extern const OpDef kInterleavePhasesOp;
 extern const OpDef kIsInfOp;
 extern const OpDef kIsNaNOp;
 extern const OpDef kLeakyReluOp;
 extern const OpDef kLessOp;
 extern const OpDef kLessOrEqualOp;
 extern const OpDef kLogOp;
-extern const OpDef kMatMulIntegerOp;
+extern const OpDef kLoopOp;
+extern const OpDef kLpPoolOp;
 extern const OpDef kMatMulOp;
+extern const OpDef kMatMulIntegerOp;
 extern const OpDef kMaxOp;
 extern const OpDef kMaxPoolOp;
+extern const OpDef kMaxUnpoolOp;
 extern const OpDef kMeanOp;
 extern const OpDef kMinOp;
 extern const OpDef kMishOp;
 extern const OpDef kModOp;
-extern const OpDef kMulAddOp;
 extern const OpDef kMulOp;
+extern const OpDef kMulAddOp;
 extern const OpDef kNegOp;
+extern const OpDef kNonMaxSuppressionOp;
+extern const OpDef kNonZeroOp;
 extern const OpDef kNotOp;
+extern const OpDef kOneHotOp;
 extern const OpDef kOrOp;
 extern const OpDef kPReluOp;
 extern const OpDef kPadOp;
 extern const OpDef kPixelCorrelationOp;
 extern const OpDef kPowOp;
-extern const OpDef kReciprocalOp;
 extern const OpDef kQLinearConvOp;
 extern const OpDef kQLinearMatMulOp;
 extern const OpDef kQuantizeLinearOp;
+extern const OpDef kRangeOp;
+extern const OpDef kReciprocalOp;
 extern const OpDef kReduceMeanOp;
 extern const OpDef kReluOp;
 extern const OpDef kReshapeOp;
 extern const OpDef kResizeOp;
+extern const OpDef kReverseSequenceOp;
+extern const OpDef kRoiAlignOp;
 extern const OpDef kRoundOp;
+extern const OpDef kScatterOp;
+extern const OpDef kScatterElementsOp;
+extern const OpDef kScatterNDOp;
 extern const OpDef kSeluOp;
 extern const OpDef kShapeOp;
 extern const OpDef kSigmoidOp;
@@ -118,7 +135,10 @@ extern const OpDef kSumOp;
 extern const OpDef kTanOp;
 extern const OpDef kTanhOp;
 extern const OpDef kThresholdedReluOp;
+extern const OpDef kTileOp;
 extern const OpDef kTransposeOp;
+extern const OpDef kTriluOp;
+extern const OpDef kUniqueOp;
 extern const OpDef kUnsqueezeOp;
 extern const OpDef kUpsampleOp;
 extern const OpDef kWhereOp;
@@ -145,15 +165,18 @@ const OpDef* const kOps[] = {
     &kBitwiseOrOp,
     &kBitwiseXorOp,
     &kCastOp,
+    &kCastLikeOp,
     &kCeilOp,
     &kCeluOp,
     &kClipOp,
+    &kCompressOp,
     &kConcatOp,
-    &kConstantOfShapeOp,
     &kConstantOp,
-    &kConvIntegerOp,
+    &kConstantOfShapeOp,
     &kConvOp,
+    &kConvIntegerOp,
     &kConvPairOp,
+    &kConvTransposeOp,
     &kCosOp,
     &kCoshOp,
     &kDepthToSpaceOp,
@@ -166,6 +189,7 @@ const OpDef* const kOps[] = {
     &kErfOp,
     &kExpOp,
     &kExpandOp,
+    &kEyeLikeOp,
     &kFlattenOp,
     &kFloorOp,
     &kFusedCompareOp,
@@ -174,52 +198,65 @@ const OpDef* const kOps[] = {
     &kFusedGemmOp,
     &kFusedMulOp,
     &kGatherOp,
+    &kGatherElementsOp,
+    &kGatherNDOp,
     &kGeluOp,
     &kGemmOp,
     &kGlobalAveragePoolOp,
+    &kGlobalLpPoolOp,
     &kGlobalMaxPoolOp,
     &kGreaterOp,
     &kGreaterOrEqualOp,
+    &kGridSampleOp,
     &kHardSigmoidOp,
     &kHardSwishOp,
     &kIdentityOp,
     &kIfOp,
-    &kLeakyReluOp,
-    &kLessOp,
-    &kLessOrEqualOp,
-    &kLoopOp,
+    &kInterleavePhasesOp,
     &kIsInfOp,
     &kIsNaNOp,
     &kLeakyReluOp,
     &kLessOp,
     &kLessOrEqualOp,
     &kLogOp,
-    &kMatMulIntegerOp,
+    &kLoopOp,
+    &kLpPoolOp,
     &kMatMulOp,
+    &kMatMulIntegerOp,
     &kMaxOp,
     &kMaxPoolOp,
+    &kMaxUnpoolOp,
     &kMeanOp,
     &kMinOp,
     &kMishOp,
     &kModOp,
-    &kMulAddOp,
     &kMulOp,
+    &kMulAddOp,
     &kNegOp,
+    &kNonMaxSuppressionOp,
+    &kNonZeroOp,
     &kNotOp,
+    &kOneHotOp,
     &kOrOp,
     &kPReluOp,
     &kPadOp,
     &kPixelCorrelationOp,
     &kPowOp,
-    &kReciprocalOp,
     &kQLinearConvOp,
     &kQLinearMatMulOp,
     &kQuantizeLinearOp,
+    &kRangeOp,
+    &kReciprocalOp,
     &kReduceMeanOp,
     &kReluOp,
     &kReshapeOp,
     &kResizeOp,
+    &kReverseSequenceOp,
+    &kRoiAlignOp,
     &kRoundOp,
+    &kScatterOp,
+    &kScatterElementsOp,
+    &kScatterNDOp,
     &kSeluOp,
     &kShapeOp,
     &kSigmoidOp,
@@ -240,7 +277,10 @@ const OpDef* const kOps[] = {
     &kTanOp,
     &kTanhOp,
     &kThresholdedReluOp,
+    &kTileOp,
     &kTransposeOp,
+    &kTriluOp,
+    &kUniqueOp,
     &kUnsqueezeOp,
     &kUpsampleOp,
     &kWhereOp,

@@ -11,7 +11,7 @@ namespace {
 void InferReshape(const InferContext& context) {
   const TensorInfo& in = context.Input(0);
   Require(context.Input(1).shape.rank() == 1, "the shape is not a vector");
-  std::vector<std::int64_t> dims = ToInt64s(context.Constant(1).view());
+  std::vector<std::int64_t> dims = ConstantInt64s(context.inputs, 1);
   const bool allow_zero =
       context.node.opset >= 14 && context.node.attributes.Int("allowzero", 0) != 0;
   std::int64_t unknown = -1, known = 1;
@@ -56,7 +56,7 @@ void InferFlatten(const InferContext& context) {
 std::vector<std::int64_t> ReadAxes(const InferContext& context) {
   if (context.node.opset < 13) return context.node.attributes.Ints("axes");
   if (!context.HasInput(1)) return {};
-  return ToInt64s(context.Constant(1).view());
+  return ConstantInt64s(context.inputs, 1);
 }
 
 std::vector<bool> MarkAxes(const std::vector<std::int64_t>& axes, int rank) {
@@ -73,7 +73,8 @@ void InferSqueeze(const InferContext& context) {
   const TensorInfo& in = context.Input(0);
   const std::vector<std::int64_t> axes = ReadAxes(context);
   const std::vector<bool> marked = MarkAxes(axes, in.shape.rank());
-  const bool all = axes.empty() && !context.HasInput(1) && !context.node.attributes.Has("axes");
+  const bool all =
+      context.node.opset < 13 ? !context.node.attributes.Has("axes") : !context.HasInput(1);
   Shape out;
   for (int d = 0; d < in.shape.rank(); ++d) {
     const bool drop = all ? in.shape[d] == 1 : marked[static_cast<std::size_t>(d)];
@@ -85,7 +86,8 @@ void InferSqueeze(const InferContext& context) {
 
 void InferUnsqueeze(const InferContext& context) {
   const TensorInfo& in = context.Input(0);
-  Require(context.node.opset < 13 || context.HasInput(1), "input 'axes' is missing");
+  Require(context.node.opset < 13 ? context.node.attributes.Has("axes") : context.HasInput(1),
+          "axes are missing");
   const std::vector<std::int64_t> axes = ReadAxes(context);
   const int rank = in.shape.rank() + static_cast<int>(axes.size());
   Require(rank <= Shape::kMaxRank, "rank ", rank, " is too high");
@@ -97,10 +99,11 @@ void InferUnsqueeze(const InferContext& context) {
   context.SetOutput(0, in.dtype, out);
 }
 
-constexpr OpDef View(std::string_view type, int max_inputs, void (*infer)(const InferContext&)) {
+constexpr OpDef View(std::string_view type, int min_inputs, int max_inputs,
+                     void (*infer)(const InferContext&)) {
   return {
       .type = type,
-      .min_inputs = 1,
+      .min_inputs = min_inputs,
       .max_inputs = max_inputs,
       .infer = infer,
       .is_view = true,
@@ -110,9 +113,9 @@ constexpr OpDef View(std::string_view type, int max_inputs, void (*infer)(const 
 }  // namespace
 
 extern const OpDef kFlattenOp, kReshapeOp, kSqueezeOp, kUnsqueezeOp;
-const OpDef kFlattenOp = View("Flatten", 1, InferFlatten);
-const OpDef kReshapeOp = View("Reshape", 2, InferReshape);
-const OpDef kSqueezeOp = View("Squeeze", 2, InferSqueeze);
-const OpDef kUnsqueezeOp = View("Unsqueeze", 2, InferUnsqueeze);
+const OpDef kFlattenOp = View("Flatten", 1, 1, InferFlatten);
+const OpDef kReshapeOp = View("Reshape", 2, 2, InferReshape);
+const OpDef kSqueezeOp = View("Squeeze", 1, 2, InferSqueeze);
+const OpDef kUnsqueezeOp = View("Unsqueeze", 1, 2, InferUnsqueeze);
 
 }  // namespace tessera

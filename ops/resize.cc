@@ -46,10 +46,10 @@ T FromDouble(double value) {
 template <typename T>
 class ReferenceResize final : public Kernel {
  public:
-  ReferenceResize(const PrepareContext& context, const ResizePlan& plan)
+  ReferenceResize(const Shape& in, const Shape& out, const ResizePlan& plan)
       : tables_(MakeTables(plan)),
-        in_strides_(RowMajorStrides(context.inputs[0].shape)),
-        out_strides_(RowMajorStrides(context.outputs[0].shape)),
+        in_strides_(RowMajorStrides(in)),
+        out_strides_(RowMajorStrides(out)),
         extrapolation_(plan.filter.extrapolation_value) {}
 
   std::string_view name() const override { return "resize_reference"; }
@@ -111,6 +111,29 @@ class ReferenceResize final : public Kernel {
   std::vector<TapTable> tables_;
   std::array<std::int64_t, Shape::kMaxRank> in_strides_, out_strides_;
   float extrapolation_;
+};
+
+std::unique_ptr<Kernel> MakeReferenceResize(DType dtype, const Shape& in, const Shape& out,
+                                            const ResizePlan& plan) {
+  return Dispatch(dtype, AllTypes(), [&](auto tag) -> std::unique_ptr<Kernel> {
+    return std::make_unique<ReferenceResize<typename decltype(tag)::type>>(in, out, plan);
+  });
+}
+
+// Where the input `roi` is computed at run time, all that depends on it is.
+class RoiResize final : public Kernel {
+ public:
+  explicit RoiResize(ResizePlan plan) : plan_(std::move(plan)) {}
+  std::string_view name() const override { return "resize_roi"; }
+  void Run(const RunContext& context) const override {
+    ResizePlan plan = plan_;
+    plan.SetRoi(ToFloats(context.inputs[1]));
+    const TensorView& x = context.inputs[0];
+    MakeReferenceResize(x.dtype, x.shape, context.outputs[0].shape, plan)->Run(context);
+  }
+
+ private:
+  ResizePlan plan_;
 };
 
 // The last two axes of a tensor, all others taken together.
@@ -329,6 +352,7 @@ std::unique_ptr<Kernel> MakeBlockedNearest(const TapTable& rows, const TapTable&
 std::unique_ptr<Kernel> PrepareResize(const PrepareContext& context) {
   const TensorInfo& x = context.inputs[0];
   const ResizePlan plan = ReadResize(context.node, context.inputs);
+  if (!plan.knows_roi) return std::make_unique<RoiResize>(plan);
   const int rank = x.shape.rank();
   const Planes in(x.shape), out(context.outputs[0].shape);
   const bool nearest = plan.filter.interpolation == Interpolation::kNearest;
@@ -371,16 +395,14 @@ std::unique_ptr<Kernel> PrepareResize(const PrepareContext& context) {
       });
     }
   }
-  return Dispatch(x.dtype, AllTypes(), [&](auto tag) -> std::unique_ptr<Kernel> {
-    return std::make_unique<ReferenceResize<typename decltype(tag)::type>>(context, plan);
-  });
+  return MakeReferenceResize(x.dtype, x.shape, context.outputs[0].shape, plan);
 }
 
 // Blocked stays blocked where whole pixels are repeated.
 LayoutChoice ResizeLayouts(const LayoutContext& context) {
   if (context.inputs[0].layout != Layout::kBlocked) return {};
   const ResizePlan plan = ReadResize(context.node, context.inputs);
-  if (plan.filter.interpolation != Interpolation::kNearest) return {};
+  if (plan.filter.interpolation != Interpolation::kNearest || !plan.knows_roi) return {};
   for (std::size_t d = 0; d < 4; ++d) {
     const TapTable table(plan.filter, plan.axes[d]);
     if (table.HasOutside() || (d < 2 && !table.IsIdentity())) return {};

@@ -23,9 +23,10 @@ double InputCoordinate(const ResizeFilter& filter, const ResizeAxis& axis, std::
     case Coordinates::kPytorchHalfPixel:
       return axis.out > 1 ? axis.scale.Unscale(at + 0.5) - 0.5 : 0.0;
     case Coordinates::kAlignCorners:
-      // With the length that the output has, as the text says. (ONNX's own test data use the
-      // length before rounding, and then the corners do not align.)
-      return axis.out > 1 ? at * (in - 1) / (out - 1) : 0.0;
+      // A length that comes from a scale is not rounded here: the text does not say so, but the
+      // published test data do.
+      if (axis.out <= 1) return 0.0;
+      return at * (in - 1) / ((axis.from_scale ? axis.scale.Scale(in) : out) - 1);
     case Coordinates::kAsymmetric:
       return axis.scale.Unscale(at);
     case Coordinates::kTfHalfPixelForNn:
@@ -94,6 +95,11 @@ ResizeScale ResizeScale::FromSizes(std::int64_t out, std::int64_t in) {
   Require(in > 0 && out > 0, "cannot resize from ", in, " to ", out, " elements");
   const std::int64_t divisor = std::gcd(out, in);
   return {static_cast<double>(out) / static_cast<double>(in), out / divisor, in / divisor};
+}
+
+double ResizeScale::Scale(double position) const {
+  if (den == 0) return position * value;
+  return position * static_cast<double>(num) / static_cast<double>(den);
 }
 
 double ResizeScale::Unscale(double position) const {
@@ -200,8 +206,19 @@ Shape ResizePlan::OutputShape() const {
   return shape;
 }
 
+void ResizePlan::SetRoi(const std::vector<float>& roi) {
+  Require(roi.size() == 2 * resized.size(), "roi has ", roi.size(), " values for ", resized.size(),
+          " axes");
+  for (std::size_t i = 0; i < resized.size(); ++i) {
+    ResizeAxis& axis = axes[static_cast<std::size_t>(resized[i])];
+    axis.roi_begin = static_cast<double>(roi[i]);
+    axis.roi_end = static_cast<double>(roi[resized.size() + i]);
+  }
+  knows_roi = true;
+}
+
 int ResizePlan::PixelRepeat() const {
-  if (filter.interpolation != Interpolation::kNearest || axes.size() != 4) return 0;
+  if (!knows_roi || filter.interpolation != Interpolation::kNearest || axes.size() != 4) return 0;
   for (std::size_t d = 0; d < 2; ++d) {
     if (!TapTable(filter, axes[d]).IsIdentity()) return 0;
   }
@@ -213,8 +230,7 @@ namespace {
 
 const Tensor& ConstantInput(std::span<const TensorInfo> inputs, std::size_t i, const char* what) {
   Require(i < inputs.size() && inputs[i].present, "input '", what, "' is missing");
-  Require(inputs[i].constant != nullptr, "input '", what,
-          "' has to be a constant (or computed from shapes alone)");
+  if (inputs[i].constant == nullptr) throw NeedsValue(i);
   return *inputs[i].constant;
 }
 
@@ -224,13 +240,11 @@ void ApplyScales(const std::vector<float>& scales, const std::vector<int>& axes,
   for (std::size_t i = 0; i < axes.size(); ++i) {
     ResizeAxis& axis = plan.axes[static_cast<std::size_t>(axes[i])];
     axis.scale = ResizeScale::FromFloat(scales[i]);
-    const double in = static_cast<double>(axis.in);
-    const double out = axis.scale.den != 0 ? in * static_cast<double>(axis.scale.num) /
-                                                 static_cast<double>(axis.scale.den)
-                                           : in * axis.scale.value;
+    const double out = axis.scale.Scale(static_cast<double>(axis.in));
     Require(out <= static_cast<double>(std::max(axis.in, kMaxLength)), "resizing ", axis.in,
             " elements by ", scales[i], " is too much");
     axis.out = static_cast<std::int64_t>(std::floor(out));
+    axis.from_scale = true;
   }
 }
 
@@ -307,7 +321,7 @@ ResizePlan ReadResize(const OpNode& node, std::span<const TensorInfo> inputs) {
   const Shape& x = inputs[0].shape;
   ResizePlan plan;
   ReadFilter(node, plan.filter);
-  std::vector<int> axes;
+  std::vector<int>& axes = plan.resized;
   for (int d = 0; d < x.rank(); ++d) {
     ResizeAxis axis;
     axis.in = axis.out = x[d];
@@ -348,14 +362,11 @@ ResizePlan ReadResize(const OpNode& node, std::span<const TensorInfo> inputs) {
     ApplySizes(ToInt64s(ConstantInput(inputs, 3, "sizes").view()), axes, policy, plan);
   }
   if (plan.filter.coordinates == Coordinates::kTfCropAndResize) {
-    const std::vector<float> roi = ToFloats(ConstantInput(inputs, 1, "roi").view());
-    Require(roi.size() == 2 * axes.size(), "roi has ", roi.size(), " values for ", axes.size(),
-            " axes");
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-      ResizeAxis& axis = plan.axes[static_cast<std::size_t>(axes[i])];
-      axis.roi_begin = static_cast<double>(roi[i]);
-      axis.roi_end = static_cast<double>(roi[axes.size() + i]);
-    }
+    Require(inputs.size() > 1 && inputs[1].present, "input 'roi' is missing");
+    Require(inputs[1].shape.NumElements() == static_cast<std::int64_t>(2 * axes.size()),
+            "roi of shape ", inputs[1].shape, " for ", axes.size(), " axes");
+    plan.knows_roi = inputs[1].constant != nullptr;
+    if (plan.knows_roi) plan.SetRoi(ToFloats(inputs[1].constant->view()));
   }
   return plan;
 }

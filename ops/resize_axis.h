@@ -50,13 +50,15 @@ struct ResizeScale {
 
   static ResizeScale FromFloat(float scale);
   static ResizeScale FromSizes(std::int64_t out, std::int64_t in);
-  // (position * 1 / scale), exact where a fraction is known.
+  // position * scale, and position / scale, exact where a fraction is known.
+  double Scale(double position) const;
   double Unscale(double position) const;
 };
 
 struct ResizeAxis {
   std::int64_t in = 1, out = 1;
   ResizeScale scale;
+  bool from_scale = false;  // `out` is the integer part of scale * in
   double roi_begin = 0, roi_end = 1;
 };
 
@@ -91,15 +93,22 @@ struct TapTable {
 // What a Resize or Upsample node does, by the rules of its opset.
 struct ResizePlan {
   ResizeFilter filter;
+  std::vector<int> resized;  // the axes that scales, sizes and roi speak of
   std::vector<ResizeAxis> axes;  // one for each dimension
   bool from_scales = false;      // rather than from sizes
+  bool knows_roi = true;         // false: SetRoi is still to be called
+
+  // Begins and ends of the input `roi` for the axes that are resized. Throws Error for another
+  // number of them.
+  void SetRoi(const std::vector<float>& roi);
 
   Shape OutputShape() const;
   // The k if each pixel of NCHW becomes k x k pixels of its value, otherwise 0.
   int PixelRepeat() const;
 };
 
-// Throws Error for anything that the specification forbids.
+// Throws Error for anything that the specification forbids, NeedsValue if scales or sizes are no
+// constants.
 ResizePlan ReadResize(const OpNode& node, std::span<const TensorInfo> inputs);
 
 }  // namespace tessera

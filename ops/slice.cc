@@ -7,6 +7,7 @@
 
 #include "ops/op.h"
 #include "ops/strided_copy.h"
+#include "simd/cpu_target.h"
 
 namespace tessera {
 namespace {
@@ -16,14 +17,13 @@ struct SliceAxis {
 };
 
 // One entry for each axis of the input. Starts, ends, axes (and steps since opset 10) are
-// attributes before opset 10, inputs since.
+// attributes before opset 10, inputs since. Throws NeedsValue for inputs that are not known.
 std::vector<SliceAxis> ReadSlice(const OpNode& node, std::span<const TensorInfo> inputs) {
   const Shape& x = inputs[0].shape;
   const auto read = [&](const char* name, std::size_t input) -> std::vector<std::int64_t> {
     if (node.opset < 10) return node.attributes.Ints(name);
-    if (input >= inputs.size() || !inputs[input].present) return {};
-    if (inputs[input].constant == nullptr) throw NeedsValue(input);
-    return ToInt64s(inputs[input].constant->view());
+    if (input > 2 && (input >= inputs.size() || !inputs[input].present)) return {};
+    return ConstantInt64s(inputs, input, {DType::kInt32, DType::kInt64});
   };
   const std::vector<std::int64_t> starts = read("starts", 1), ends = read("ends", 2);
   std::vector<std::int64_t> axes = read("axes", 3), steps;
@@ -48,7 +48,8 @@ std::vector<SliceAxis> ReadSlice(const OpNode& node, std::span<const TensorInfo>
     used[u] = true;
     const std::int64_t dim = x[axis], step = steps[i];
     Require(step != 0, "a step is 0");
-    // Counted from the end if negative, then clamped; a backward slice may end before element 0.
+    // Counted from the end if negative, then clamped; a backward slice begins at an element (the
+    // first one if `start` lies before it, unlike numpy's) and may end before element 0.
     const auto place = [&](std::int64_t at, std::int64_t lowest, std::int64_t highest) {
       return std::clamp(at < 0 ? at + dim : at, lowest, highest);
     };
@@ -59,9 +60,9 @@ std::vector<SliceAxis> ReadSlice(const OpNode& node, std::span<const TensorInfo>
       const std::int64_t length = place(ends[i], 0, dim) - s.start;
       s.count = length <= 0 ? 0 : (length - 1) / step + 1;
     } else {
-      s.start = place(starts[i], dim == 0 ? 0 : -1, std::max<std::int64_t>(dim - 1, 0));
-      const std::int64_t length = s.start - place(ends[i], -1, dim - 1);
-      // -(step + 1) cannot overflow, -step could.
+      s.start = place(starts[i], 0, std::max<std::int64_t>(dim - 1, 0));
+      const std::int64_t length = s.start - place(ends[i], -1, std::max<std::int64_t>(dim - 1, 0));
+      // -INT64_MIN would overflow.
       s.count = length <= 0 || dim == 0 ? 0 : step == INT64_MIN ? 1 : (length - 1) / -step + 1;
     }
   }
@@ -75,9 +76,43 @@ void InferSlice(const InferContext& context) {
   context.SetOutput(0, in.dtype, out);
 }
 
+// Whether `count` channels from `begin` on are whole channel blocks of a tensor in
+// Layout::kBlocked.
+bool AreWholeBlocks(const Shape& nchw, std::int64_t begin, std::int64_t count) {
+  const int lanes = FloatLanes();
+  return count > 0 && begin % lanes == 0 && (count % lanes == 0 || begin + count == nchw[1]);
+}
+
+// The copy of those channels into a tensor of their own.
+StridedCopy CopyWholeBlocks(const Shape& nchw, std::int64_t begin, std::int64_t count) {
+  const BlockedLayout in(nchw);
+  const std::int64_t blocks = (count + in.lanes - 1) / in.lanes;
+  const std::int64_t dims[] = {in.images, blocks * in.plane_stride};
+  const std::int64_t strides[] = {in.image_stride, 1};
+  return {DType::kFloat32, dims, strides, begin / in.lanes * in.plane_stride};
+}
+
+// Blocked if the slice is one of whole channel blocks.
+LayoutChoice SliceLayouts(const LayoutContext& context) {
+  const TensorInfo& in = context.inputs[0];
+  if (in.layout != Layout::kBlocked) return {};
+  const std::vector<SliceAxis> slices = ReadSlice(context.node, context.inputs);
+  for (const int d : {0, 2, 3}) {
+    const SliceAxis& s = slices[static_cast<std::size_t>(d)];
+    if (s.start != 0 || s.step != 1 || s.count != in.shape[d]) return {};
+  }
+  const SliceAxis& channels = slices[1];
+  if (channels.step != 1 || !AreWholeBlocks(in.shape, channels.start, channels.count)) return {};
+  return {{Layout::kBlocked}, {Layout::kBlocked}};
+}
+
 std::unique_ptr<Kernel> PrepareSlice(const PrepareContext& context) {
   const TensorInfo& in = context.inputs[0];
   const std::vector<SliceAxis> slices = ReadSlice(context.node, context.inputs);
+  if (in.layout == Layout::kBlocked) {
+    return MakeStridedCopyKernel("slice_blocked",
+                                 CopyWholeBlocks(in.shape, slices[1].start, slices[1].count));
+  }
   const auto in_strides = RowMajorStrides(in.shape);
   std::vector<std::int64_t> strides;
   std::int64_t offset = 0;
@@ -108,7 +143,8 @@ std::optional<SpatialField> SliceField(const FieldContext& context, std::size_t 
 }
 
 // Sizes of the parts: an attribute before opset 13, an input since; without them equal parts, as
-// many as there are outputs (num_outputs since opset 18, where the last one may be smaller).
+// many as there are outputs (num_outputs since opset 18, where the last one may be smaller). Throws
+// NeedsValue if the input is not known.
 std::vector<std::int64_t> ReadParts(const OpNode& node, std::span<const TensorInfo> inputs,
                                     int axis, std::size_t outputs) {
   const std::int64_t dim = inputs[0].shape[axis];
@@ -116,9 +152,9 @@ std::vector<std::int64_t> ReadParts(const OpNode& node, std::span<const TensorIn
   if (node.opset < 13) {
     parts = node.attributes.Ints("split");
   } else if (inputs.size() > 1 && inputs[1].present) {
-    Require(inputs[1].constant != nullptr,
-            "input 'split' has to be a constant (or computed from shapes alone)");
-    parts = ToInt64s(inputs[1].constant->view());
+    Require(node.opset < 18 || !node.attributes.Has("num_outputs"),
+            "input 'split' and attribute 'num_outputs' are both there");
+    parts = ConstantInt64s(inputs, 1);
   }
   if (parts.empty()) {
     const auto n = static_cast<std::int64_t>(outputs);
@@ -157,28 +193,49 @@ class SplitKernel final : public Kernel {
   explicit SplitKernel(const PrepareContext& context) {
     const TensorInfo& in = context.inputs[0];
     const int axis = NormalizeAxis(context.node.attributes.Int("axis", 0), in.shape.rank());
+    const bool blocked = in.layout == Layout::kBlocked;
     const std::int64_t outer = in.shape.NumElements(0, axis);
     const std::int64_t row = in.shape.NumElements(axis, in.shape.rank());
     const std::int64_t inner = in.shape.NumElements(axis + 1, in.shape.rank());
     std::int64_t at = 0;
     for (const std::int64_t part :
          ReadParts(context.node, context.inputs, axis, context.outputs.size())) {
-      const std::int64_t dims[] = {outer, part * inner}, strides[] = {row, 1};
-      copies_.emplace_back(in.dtype, dims, strides, at);
-      at += part * inner;
+      if (blocked) {
+        copies_.push_back(CopyWholeBlocks(in.shape, at, part));
+      } else {
+        const std::int64_t dims[] = {outer, part * inner}, strides[] = {row, 1};
+        copies_.emplace_back(in.dtype, dims, strides, at * inner);
+      }
+      at += part;
     }
+    for (const TensorInfo& out : context.outputs) wanted_.push_back(out.present);
   }
   std::string_view name() const override { return "split"; }
   void Run(const RunContext& context) const override {
     for (std::size_t i = 0; i < copies_.size(); ++i) {
-      if (!context.outputs[i].present()) continue;
+      if (!wanted_[i]) continue;
       copies_[i].Run(context.inputs[0].bytes, context.outputs[i].bytes, context.parallel);
     }
   }
 
  private:
   std::vector<StridedCopy> copies_;
+  std::vector<bool> wanted_;  // an output may be left out
 };
+
+// Blocked if every part is one of whole channel blocks.
+LayoutChoice SplitLayouts(const LayoutContext& context) {
+  const TensorInfo& in = context.inputs[0];
+  if (in.layout != Layout::kBlocked) return {};
+  if (NormalizeAxis(context.node.attributes.Int("axis", 0), 4) != 1) return {};
+  std::int64_t at = 0;
+  for (const std::int64_t part :
+       ReadParts(context.node, context.inputs, 1, context.outputs.size())) {
+    if (!AreWholeBlocks(in.shape, at, part)) return {};
+    at += part;
+  }
+  return {{Layout::kBlocked}, std::vector<Layout>(context.outputs.size(), Layout::kBlocked)};
+}
 
 std::unique_ptr<Kernel> PrepareSplit(const PrepareContext& context) {
   return std::make_unique<SplitKernel>(context);
@@ -200,6 +257,7 @@ const OpDef kSliceOp = {
     .max_inputs = 5,
     .infer = InferSlice,
     .prepare = PrepareSlice,
+    .layouts = SliceLayouts,
     .field = SliceField,
 };
 const OpDef kSplitOp = {
@@ -208,6 +266,7 @@ const OpDef kSplitOp = {
     .max_inputs = 2,
     .infer = InferSplit,
     .prepare = PrepareSplit,
+    .layouts = SplitLayouts,
     .field = SplitField,
 };
 

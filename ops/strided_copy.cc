@@ -47,6 +47,11 @@ void CopyRows(const T* in, T* out, std::int64_t rows, std::int64_t row_stride, s
     }
     return;
   }
+  if (column_stride == 0) {
+    for (std::int64_t r = 0; r < rows; ++r)
+      std::fill_n(out + r * columns, columns, in[r * row_stride]);
+    return;
+  }
   if (row_stride == 1 && columns == 2) return CopyShortRows<2>(in, out, rows, 1, column_stride);
   if (row_stride == 1 && columns == 3) return CopyShortRows<3>(in, out, rows, 1, column_stride);
   if (row_stride == 1 && columns == 4) return CopyShortRows<4>(in, out, rows, 1, column_stride);
@@ -63,7 +68,7 @@ void CopyRows(const T* in, T* out, std::int64_t rows, std::int64_t row_stride, s
 StridedCopy::StridedCopy(DType dtype, std::span<const std::int64_t> dims,
                          std::span<const std::int64_t> strides, std::int64_t offset)
     : dtype_(dtype), offset_(offset) {
-  std::array<std::int64_t, Shape::kMaxRank> merged{}, merged_strides{};
+  std::array<std::int64_t, kMaxDims> merged{}, merged_strides{};
   std::size_t rank = 0;
   for (std::size_t d = dims.size(); d-- > 0;) {
     if (dims[d] == 0) outer_count_ = 0;

@@ -13,9 +13,11 @@
 namespace tessera {
 
 // out[i0, i1, ...] = in[offset + i0 * strides[0] + i1 * strides[1] + ...], all in elements; `out`
-// is row-major with dimensions `dims` (up to Shape::kMaxRank). Strides may be 0 or negative.
+// is row-major with dimensions `dims` (up to kMaxDims). Strides may be 0 or negative.
 class StridedCopy {
  public:
+  static constexpr std::size_t kMaxDims = 2 * Shape::kMaxRank;
+
   StridedCopy(DType dtype, std::span<const std::int64_t> dims,
               std::span<const std::int64_t> strides, std::int64_t offset = 0);
 
@@ -30,7 +32,7 @@ class StridedCopy {
   // Merged where the strides allow. The two innermost dimensions are one step of the loop.
   int outer_rank_ = 0;
   std::int64_t outer_count_ = 1;
-  std::array<std::int64_t, Shape::kMaxRank> outer_dims_{}, outer_strides_{};
+  std::array<std::int64_t, kMaxDims> outer_dims_{}, outer_strides_{};
   std::int64_t rows_ = 1, row_stride_ = 0;
   std::int64_t columns_ = 1, column_stride_ = 1;
 };

@@ -1,7 +1,5 @@
-// Transpose and Expand: copies with permuted or repeated strides.
+// Transpose: a copy with permuted strides.
 // https://onnx.ai/onnx/operators/onnx__Transpose.html
-// https://onnx.ai/onnx/operators/onnx__Expand.html
-#include <numeric>
 #include <vector>
 
 #include "ops/op.h"
@@ -48,35 +46,9 @@ std::unique_ptr<Kernel> PrepareTranspose(const PrepareContext& context) {
                                StridedCopy(in.dtype, context.outputs[0].shape.dims(), strides));
 }
 
-void InferExpand(const InferContext& context) {
-  const TensorInfo& in = context.Input(0);
-  Require(context.Input(1).shape.rank() == 1, "the shape is not a vector");
-  const Shape wanted(ToInt64s(context.Constant(1).view()));
-  context.SetOutput(0, in.dtype, BroadcastShapes(in.shape, wanted));
-}
-
-std::unique_ptr<Kernel> PrepareExpand(const PrepareContext& context) {
-  const TensorInfo& in = context.inputs[0];
-  const Shape& out = context.outputs[0].shape;
-  const auto own = RowMajorStrides(in.shape);
-  std::vector<std::int64_t> strides(static_cast<std::size_t>(out.rank()));
-  for (int d = 0; d < in.shape.rank(); ++d) {
-    const auto to = static_cast<std::size_t>(d + out.rank() - in.shape.rank());
-    if (in.shape[d] != 1) strides[to] = own[static_cast<std::size_t>(d)];
-  }
-  return MakeStridedCopyKernel("expand", StridedCopy(in.dtype, out.dims(), strides));
-}
-
 }  // namespace
 
-extern const OpDef kExpandOp, kTransposeOp;
-const OpDef kExpandOp = {
-    .type = "Expand",
-    .min_inputs = 2,
-    .max_inputs = 2,
-    .infer = InferExpand,
-    .prepare = PrepareExpand,
-};
+extern const OpDef kTransposeOp;
 const OpDef kTransposeOp = {
     .type = "Transpose",
     .min_inputs = 1,

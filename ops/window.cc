@@ -9,6 +9,18 @@ namespace {
 // Keeps products of two attributes, and of one with a size, far from overflow.
 constexpr std::int64_t kMaxAttribute = std::int64_t{1} << 30;
 
+// Pads of SAME_UPPER and SAME_LOWER: ceil(in / stride) outputs; an odd pad goes to the end or to
+// the beginning.
+void PadSame(bool upper, WindowAxis& axis) {
+  const std::int64_t out = (axis.in + axis.stride - 1) / axis.stride;
+  const std::int64_t total =
+      std::max<std::int64_t>(0, (out - 1) * axis.stride + axis.extent() - axis.in);
+  axis.pad_begin = upper ? total / 2 : total - total / 2;
+  axis.pad_end = total - axis.pad_begin;
+}
+
+}  // namespace
+
 std::vector<std::int64_t> AxisInts(const OpNode& node, const char* name, int count,
                                    std::int64_t fallback, std::int64_t lowest) {
   std::vector<std::int64_t> values = node.attributes.Ints(name);
@@ -21,21 +33,29 @@ std::vector<std::int64_t> AxisInts(const OpNode& node, const char* name, int cou
   return values;
 }
 
-// Pads of SAME_UPPER and SAME_LOWER: ceil(in / stride) outputs; an odd pad goes to the end or to
-// the beginning.
-void PadSame(bool upper, WindowAxis& axis) {
-  const std::int64_t out = (axis.in + axis.stride - 1) / axis.stride;
-  const std::int64_t total =
-      std::max<std::int64_t>(0, (out - 1) * axis.stride + axis.extent() - axis.in);
-  axis.pad_begin = upper ? total / 2 : total - total / 2;
-  axis.pad_end = total - axis.pad_begin;
+AutoPad ReadAutoPad(const OpNode& node) {
+  const std::string name = node.attributes.String("auto_pad", "NOTSET");
+  if (name == "NOTSET") return AutoPad::kNotSet;
+  const std::vector<std::int64_t> pads = node.attributes.Ints("pads");
+  Require(std::all_of(pads.begin(), pads.end(), [](std::int64_t p) { return p == 0; }),
+          "pads together with auto_pad ", name);
+  if (name == "VALID") return AutoPad::kValid;
+  if (name == "SAME_UPPER") return AutoPad::kSameUpper;
+  Require(name == "SAME_LOWER", "unknown auto_pad '", name, "'");
+  return AutoPad::kSameLower;
 }
 
-bool IsSame(const std::string& auto_pad) {
-  return auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
+std::int64_t TapsBefore(std::int64_t end, std::int64_t first, const WindowAxis& axis) {
+  if (first >= end) return 0;
+  return std::min(axis.kernel, (end - first + axis.dilation - 1) / axis.dilation);
 }
 
-}  // namespace
+void RequireKernelShape(const OpNode& node, std::span<const std::int64_t> kernel) {
+  const std::vector<std::int64_t> declared = node.attributes.Ints("kernel_shape");
+  Require(declared.empty() ||
+              std::equal(declared.begin(), declared.end(), kernel.begin(), kernel.end()),
+          "kernel_shape differs from the weights' shape");
+}
 
 std::vector<WindowAxis> ReadWindows(const OpNode& node, const Shape& x,
                                     std::span<const std::int64_t> kernel) {
@@ -45,12 +65,8 @@ std::vector<WindowAxis> ReadWindows(const OpNode& node, const Shape& x,
   const std::vector<std::int64_t> strides = AxisInts(node, "strides", axes, 1, 1);
   const std::vector<std::int64_t> dilations = AxisInts(node, "dilations", axes, 1, 1);
   const std::vector<std::int64_t> pads = AxisInts(node, "pads", 2 * axes, 0, 0);
-  const std::string auto_pad = node.attributes.String("auto_pad", "NOTSET");
-  const bool same = IsSame(auto_pad);
-  Require(same || auto_pad == "NOTSET" || auto_pad == "VALID", "unknown auto_pad '", auto_pad, "'");
-  Require(auto_pad == "NOTSET" ||
-              std::all_of(pads.begin(), pads.end(), [](std::int64_t p) { return p == 0; }),
-          "pads together with auto_pad ", auto_pad);
+  const AutoPad auto_pad = ReadAutoPad(node);
+  const bool same = auto_pad == AutoPad::kSameUpper || auto_pad == AutoPad::kSameLower;
   const bool ceil = node.attributes.Int("ceil_mode", 0) != 0 && !same;
 
   std::vector<WindowAxis> result;
@@ -61,7 +77,7 @@ std::vector<WindowAxis> ReadWindows(const OpNode& node, const Shape& x,
                     pads[u],    pads[u + static_cast<std::size_t>(axes)],
                     0};
     Require(axis.kernel >= 1 && axis.kernel <= kMaxAttribute, "a kernel of size ", axis.kernel);
-    if (same) PadSame(auto_pad == "SAME_UPPER", axis);
+    if (same) PadSame(auto_pad == AutoPad::kSameUpper, axis);
     const std::int64_t padded = axis.in + axis.pad_begin + axis.pad_end;
     Require(padded >= axis.extent(), "a kernel that spans ", axis.extent(), " does not fit into ",
             padded, " (with pads), X ", x);
@@ -74,7 +90,9 @@ std::vector<WindowAxis> ReadWindows(const OpNode& node, const Shape& x,
 }
 
 bool PadsFollowAttributes(const OpNode& node, std::int64_t stride) {
-  return stride == 1 || !IsSame(node.attributes.String("auto_pad", "NOTSET"));
+  if (stride == 1) return true;
+  const AutoPad auto_pad = ReadAutoPad(node);
+  return auto_pad == AutoPad::kNotSet || auto_pad == AutoPad::kValid;
 }
 
 std::optional<SpatialField> WindowField(const OpNode& node, std::span<const WindowAxis> axes) {

@@ -172,10 +172,11 @@ int ChooseTile(const ConvParams& p) {
 constexpr std::int64_t kTilesToTransformInRun = 100;
 
 bool IsPlain3x3(const ConvParams& p) {
-  const auto zero_or_one = [](std::int64_t pad) { return pad == 0 || pad == 1; };
+  // Of pads at the end, two still leave every tile some pixels of the input.
+  const auto small = [](std::int64_t begin, std::int64_t end) { return begin <= 1 && end <= 2; };
   return p.kernel_h == 3 && p.kernel_w == 3 && p.stride_h == 1 && p.stride_w == 1 &&
-         p.dilation_h == 1 && p.dilation_w == 1 && p.groups == 1 && zero_or_one(p.pad_top) &&
-         zero_or_one(p.pad_left) && zero_or_one(p.pad_bottom) && zero_or_one(p.pad_right);
+         p.dilation_h == 1 && p.dilation_w == 1 && p.groups == 1 &&
+         small(p.pad_top, p.pad_bottom) && small(p.pad_left, p.pad_right);
 }
 
 // What convolutions that share V have in common.

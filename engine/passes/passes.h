@@ -20,6 +20,7 @@ int FuseMulAdd(Graph& graph);
 int FuseResidual(Graph& graph);
 int FuseUpsampledShortcut(Graph& graph);
 int ShareWinogradInput(Graph& graph);
+int SplitConvTranspose(Graph& graph);
 int StreamDepthwise(Graph& graph);
 
 }  // namespace tessera

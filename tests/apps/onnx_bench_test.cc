@@ -91,6 +91,25 @@ TEST_F(OnnxBenchCommand, PrintsTimesAndOutputs) {
                                 "output y float32 1x3x20x16\n"));
 }
 
+TEST_F(OnnxBenchCommand, ExportsTheModel) {
+  const std::string net = Network(), copy = folder_ / "copy.onnx";
+  EXPECT_EQ(Output({net, "--export", copy}), "");
+  const std::vector<std::string> run = {"--input", "x:1x3x20x16", "--dump", folder_ / "dump"};
+  const auto dump = [&](const std::string& model) {
+    std::vector<std::string> arguments = run;
+    arguments.push_back(model);
+    Output(arguments);
+    return DumpedFloats("y.f32");
+  };
+  EXPECT_EQ(dump(copy), dump(net));
+  const std::string before = ReadBytes(net);
+  const ProgramResult itself = Bench({net, "--export", net});
+  EXPECT_EQ(itself.exit_code, 2);
+  EXPECT_THAT(itself.err, HasSubstr("net.onnx: is the model itself"));
+  EXPECT_EQ(ReadBytes(net), before);
+  EXPECT_EQ(Bench({net, "--export", folder_ / "no/such/folder.onnx"}).exit_code, 2);
+}
+
 TEST_F(OnnxBenchCommand, OptionsStandAnywhere) {
   const std::string net = Network();
   const std::string disabled = "fuse-residual,fuse-activation";

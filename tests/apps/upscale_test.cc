@@ -395,6 +395,44 @@ TEST_F(UpscaleCommand, FindsModelsByName) {
   EXPECT_EQ(path.exit_code, 2);
 }
 
+// The doubling model as ncnn's two files.
+void WriteNcnnModel(const std::filesystem::path& stem) {
+  std::string weights(4, '\0');  // the tag of float32
+  for (int row = 0; row < 12; ++row) {
+    for (int channel = 0; channel < 3; ++channel) {
+      const float weight = row / 4 == channel ? 1 : 0;
+      weights.append(reinterpret_cast<const char*>(&weight), sizeof(weight));
+    }
+  }
+  WriteBytes(stem.string() + ".param",
+             "7767517\n3 3\nInput data 0 1 data\nConvolution c 1 1 data c 0=12 1=1 6=36\n"
+             "PixelShuffle p 1 1 c output 0=2\n");
+  WriteBytes(stem.string() + ".bin", weights);
+}
+
+TEST_F(UpscaleCommand, TakesNcnnModels) {
+  ASSERT_EQ(Run({input_, output_}).exit_code, 0);
+  const std::string expected = ReadBytes(output_);
+  WriteNcnnModel(folder_ / "ncnn");
+  for (const std::string model : {Path("ncnn.param"), Path("ncnn.bin"), Path("ncnn")}) {
+    const std::string output = Path("by-ncnn.png");
+    const ProgramResult result = RunProgram({"upscale", input_, output, "-m", model});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(ReadBytes(output), expected);
+    std::filesystem::remove(output);
+  }
+  const std::string folder = folder_.path().string();
+  ASSERT_EQ(
+      RunProgram({"upscale", input_, output_, "-m", "ncnn", "--model-path", folder}).exit_code, 0);
+  const ProgramResult list = RunProgram({"upscale", "--list-models", "--model-path", folder});
+  EXPECT_THAT(list.out,
+              testing::ContainsRegex("ncnn +x2 +36 +unknown +" + Path("ncnn.param") + "\n"));
+  std::filesystem::remove(folder_ / "ncnn.bin");
+  const ProgramResult half = RunProgram({"upscale", input_, output_, "-m", Path("ncnn.param")});
+  EXPECT_EQ(half.exit_code, 2);
+  EXPECT_THAT(half.err, HasSubstr("the weights have to be beside it, in ncnn.bin"));
+}
+
 TEST_F(UpscaleCommand, ListsModels) {
   using testing::ContainsRegex;
   const std::filesystem::path own = folder_ / "data/tessera/models";

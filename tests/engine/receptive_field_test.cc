@@ -49,6 +49,25 @@ TEST(ReceptiveField, PixelShuffleAndShortcutGiveTheScale) {
   EXPECT_EQ(field->width.after, 1);
 }
 
+TEST(ReceptiveField, TransposedConvolutionsGiveTheScale) {
+  for (const bool split : {true, false}) {
+    TestModel m;
+    m.Input("x", {1, 2, -1, -1}).Noise("w", {2, 1, 9, 9});
+    m.Node("ConvTranspose", {"x", "w"}, {"y"},
+           {{"strides", Ints{3, 3}}, {"pads", Ints{4, 4, 4, 4}}, {"output_padding", Ints{2, 2}}});
+    m.Output("y");
+    SessionOptions options;
+    if (!split) options.disabled_passes = {"split-conv-transpose"};
+    const auto field = m.Load(options)->FindReceptiveField(std::vector<Shape>{{1, 2, 8, 8}});
+    ASSERT_TRUE(field);
+    EXPECT_EQ(field->width.scale_num, 3);
+    EXPECT_EQ(field->width.scale_den, 1);
+    // Output pixel 3 p reads p - 1 to p + 1, and 3 p + 2 reads p to p + 2.
+    EXPECT_EQ(field->width.before, 1);
+    EXPECT_EQ(field->width.after, 2);
+  }
+}
+
 TEST(ReceptiveField, StridesAlignAndMultiply) {
   TestModel m;
   m.Input("x", {1, 1, -1, -1}).Noise("w", {1, 1, 3, 3}).Noise("w4", {16, 1, 3, 3});

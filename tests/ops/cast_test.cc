@@ -66,6 +66,38 @@ TEST(Cast, KnowsBoolAndHalf) {
             (std::vector<double>{-7, 300}));
 }
 
+TEST(Cast, RoundsToHalfOnce) {
+  // Just above the middle of two halves, the lower of which is even; float would not tell.
+  const double step = 0x1p-10, middle = 1 + step / 2;
+  const auto cast = [](double value) {
+    const Tensor y = Cast(Cast(Values<double>({2}, {value, -value}), kFloat16), kDouble);
+    EXPECT_EQ(y.data<double>()[1], -y.data<double>()[0]);
+    return y.data<double>()[0];
+  };
+  EXPECT_EQ(cast(middle), 1);
+  EXPECT_EQ(cast(middle + 0x1p-40), 1 + step);
+  EXPECT_EQ(cast(middle - 0x1p-40), 1);
+  EXPECT_EQ(cast(1 + 3 * step / 2), 1 + 2 * step);
+  EXPECT_EQ(cast(1 + 3 * step / 2 - 0x1p-40), 1 + step);
+  EXPECT_EQ(cast(65520 - 0x1p-30), 65504);
+  EXPECT_EQ(cast(65520), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(cast(1e300), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(cast(0x1p-25), 0);
+  EXPECT_EQ(cast(0x1p-25 + 0x1p-60), 0x1p-24);
+  EXPECT_EQ(cast(5e-324), 0);
+}
+
+TEST(CastLike, TakesTheTypeOfItsSecondInput) {
+  EXPECT_EQ(FindOp("CastLike")->first_opset, 15);
+  const auto like = [](Tensor other) {
+    return OpCall("CastLike", 15).In(Floats({2}, {-1.5f, 3})).In(std::move(other)).RunOne(0);
+  };
+  EXPECT_EQ(ToVector<std::int8_t>(like(Values<std::int8_t>({}, {0}))),
+            (std::vector<std::int8_t>{-1, 3}));
+  EXPECT_EQ(ToVector<bool>(like(Values<bool>({0}, {}))), (std::vector<bool>{true, true}));
+  EXPECT_EQ(ToVector<float>(like(Iota({3, 3}))), (std::vector<float>{-1.5f, 3}));
+}
+
 TEST(Cast, RefusesTypesThatThereAreNot) {
   EXPECT_THROW(OpCall("Cast").Attr("to", 8).In(Iota({1})).Infer(), Error);  // string
   EXPECT_THROW(OpCall("Cast").In(Iota({1})).Infer(), Error);

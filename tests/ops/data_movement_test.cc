@@ -1,8 +1,9 @@
-// Transpose, Expand, Slice, Split, Gather, Pad, Shape, Size: values worked out by hand or by index
-// arithmetic.
+// Transpose, Expand, Tile, Slice, Split, Pad, ReverseSequence, Shape, Size: values worked out by
+// hand or by index arithmetic.
 #include <algorithm>
 #include <climits>
 
+#include "simd/cpu_target.h"
 #include "tests/ops/op_test_util.h"
 
 namespace tessera {
@@ -48,6 +49,19 @@ TEST(Transpose, PermutesAnyAxes) {
   EXPECT_THROW(OpCall("Transpose").Attr("perm", Ints{0, 0}).In(Iota({2, 2})).Infer(), Error);
 }
 
+TEST(Transpose, PermutesTheHighestRankThereIs) {
+  const Tensor x = Iota({2, 3, 1, 2, 2, 3, 2, 5});
+  const Ints perm{3, 0, 5, 1, 6, 2, 4, 7}, reversed{7, 6, 5, 4, 3, 2, 1, 0};
+  for (const Ints& p : {perm, reversed}) {
+    const Tensor y = OpCall("Transpose").Attr("perm", p).In(x.Clone()).RunOne();
+    ExpectElements(y, x, [&](const Ints& at) {
+      Ints from(8);
+      for (std::size_t d = 0; d < 8; ++d) from[static_cast<std::size_t>(p[d])] = at[d];
+      return from;
+    });
+  }
+}
+
 TEST(Transpose, TakesEveryElementSize) {
   const auto run = [](Tensor t) { return OpCall("Transpose").In(std::move(t)).RunOne(); };
   EXPECT_EQ(ToVector<std::int8_t>(run(Iota<std::int8_t>({2, 3}))),
@@ -68,6 +82,43 @@ TEST(Expand, BroadcastsBothWays) {
   EXPECT_EQ(to({0}).RunOne().shape(), (Shape{3, 0}));
   EXPECT_THROW(to({2, 1}).Infer(), Error);
   EXPECT_THROW(to({-1}).Infer(), Error);
+}
+
+TEST(Expand, TakesScalarsAndEmptyTensors) {
+  EXPECT_EQ(ToVector<float>(OpCall("Expand").In(Floats({}, {7})).Const(Int64s({2, 2})).RunOne()),
+            (F{7, 7, 7, 7}));
+  EXPECT_EQ(OpCall("Expand").In(Iota({0, 1})).Const(Int64s({2, 0, 3})).RunOne().shape(),
+            (Shape{2, 0, 3}));
+  EXPECT_THROW(OpCall("Expand").In(Iota({2})).In(Int64s({2})).Infer(/*constant=*/false),
+               NeedsValue);
+  EXPECT_THROW(OpCall("Expand").In(Iota({2})).Const(Floats({1}, {2})).Infer(), Error);
+  EXPECT_THROW(OpCall("Expand").In(Iota({2})).Const(Values<std::int64_t>({}, {2})).Infer(), Error);
+}
+
+TEST(Tile, RepeatsEveryAxis) {
+  const auto tile = [](Tensor x, Ints repeats) {
+    return OpCall("Tile", 13).In(std::move(x)).Const(Int64s(repeats));
+  };
+  EXPECT_EQ(ToVector<float>(tile(Iota({2, 2}), {1, 2}).RunOne()), (F{0, 1, 0, 1, 2, 3, 2, 3}));
+  EXPECT_EQ(ToVector<float>(tile(Iota({2, 2}), {2, 1}).RunOne()), (F{0, 1, 2, 3, 0, 1, 2, 3}));
+  EXPECT_EQ(ToVector<std::int64_t>(tile(Int64s({4}), {3}).RunOne()), (Ints{4, 4, 4}));
+  EXPECT_EQ(ToVector<float>(tile(Floats({}, {5}), {}).RunOne()), (F{5}));
+  EXPECT_EQ(tile(Iota({2, 2}), {0, 3}).RunOne().shape(), (Shape{0, 6}));
+  EXPECT_EQ(tile(Iota({2, 0}), {3, 3}).RunOne().shape(), (Shape{6, 0}));
+  // Every axis of the highest rank there is.
+  const Tensor x = Iota({2, 1, 2, 2, 1, 2, 2, 3});
+  const Tensor y = tile(x.Clone(), {2, 3, 1, 2, 2, 1, 2, 2}).RunOne();
+  ASSERT_EQ(y.shape(), (Shape{4, 3, 2, 4, 2, 2, 4, 6}));
+  ExpectElements(y, x, [&](const Ints& at) {
+    Ints from;
+    for (int d = 0; d < 8; ++d) from.push_back(at[static_cast<std::size_t>(d)] % x.shape()[d]);
+    return from;
+  });
+  EXPECT_THROW(tile(Iota({2, 2}), {2}).Infer(), Error);
+  EXPECT_THROW(tile(Iota({2}), {-1}).Infer(), Error);
+  EXPECT_THROW(tile(Iota({2}), {INT64_MAX}).Infer(), Error);
+  EXPECT_THROW(OpCall("Tile", 13).In(Iota({2})).In(Int64s({1})).Infer(/*constant=*/false),
+               NeedsValue);
 }
 
 OpCall SliceOf(const Tensor& x, Ints starts, Ints ends, Ints axes = {}, Ints steps = {}) {
@@ -96,7 +147,11 @@ TEST(Slice, FollowsNumpy) {
   EXPECT_EQ(run(3, -100, -2), (F{3, 1}));
   EXPECT_EQ(run(2, 5, INT64_MAX), (F{2}));
   EXPECT_EQ(run(5, -100, INT64_MIN), (F{5}));
-  EXPECT_EQ(run(-100, -200, -1), F{});
+  // Unlike numpy: a backward slice that begins before the first element begins there.
+  EXPECT_EQ(run(-100, -200, -1), (F{0}));
+  EXPECT_EQ(run(-100, 0, -1), F{});
+  EXPECT_EQ(run(0, INT32_MAX, 1), ToVector<float>(x));
+  EXPECT_EQ(run(-1, INT32_MIN, -4), (F{9, 5, 1}));
   EXPECT_EQ(SliceOf(Iota({0}), {0}, {5}, {0}, {-1}).RunOne().shape(), (Shape{0}));
 }
 
@@ -150,6 +205,60 @@ TEST(Slice, HasAFieldWhenItTakesEveryPixelOfARaster) {
   EXPECT_FALSE(field({7}, {INT64_MIN}, {3}, {-1}));
 }
 
+TEST(Slice, AsksForValuesThatAreNotKnown) {
+  const auto slice = [](Tensor starts) {
+    return OpCall("Slice", 13).In(Iota({4})).In(std::move(starts)).Const(Int64s({3}));
+  };
+  EXPECT_THROW(slice(Int64s({1})).Infer(/*constant=*/false), NeedsValue);
+  EXPECT_EQ(ToVector<float>(slice(Values<std::int32_t>({1}, {1})).Run({})[0]), (F{1, 2}));
+  EXPECT_THROW(slice(Floats({1}, {1})).Infer(), Error);
+  EXPECT_THROW(OpCall("Slice", 13).In(Iota({4})).Const(Int64s({0})).Infer(), Error);
+  EXPECT_THROW(OpCall("Slice", 9).Attr("starts", Ints{0}).In(Iota({4})).Infer(), Error);
+}
+
+TEST(Slice, CutsBlockedChannelsBetweenBlocks) {
+  std::mt19937 random(8);
+  const std::int64_t lanes = FloatLanes();
+  const Tensor x = RandomTensor({2, 3 * lanes + 1, 5, 3}, random);
+  for (const auto& [begin, end] : {std::pair(lanes, 3 * lanes), std::pair(2 * lanes, 99 * lanes)}) {
+    const OpCall call = SliceOf(x, {begin}, {end}, {1});
+    EXPECT_EQ(call.BlockedChoice().outputs[0], Layout::kBlocked);
+    const Tensor y = call.RunOne(0);
+    ExpectElements(y, x, [&](const Ints& at) { return Ints{at[0], at[1] + begin, at[2], at[3]}; });
+  }
+  for (const OpCall& call : {SliceOf(x, {0}, {lanes}, {1}, {2}), SliceOf(x, {0}, {2}, {3}),
+                             SliceOf(x, {0, 1}, {lanes, 5}, {1, 2}), SliceOf(x, {0}, {0}, {1})}) {
+    EXPECT_EQ(call.BlockedChoice().outputs[0], Layout::kRowMajor);
+    call.RunAll(0);
+  }
+  if (lanes > 1) {
+    EXPECT_EQ(SliceOf(x, {1}, {lanes}, {1}).BlockedChoice().outputs[0], Layout::kRowMajor);
+  }
+}
+
+TEST(Split, CutsBlockedChannelsBetweenBlocks) {
+  std::mt19937 random(9);
+  const std::int64_t lanes = FloatLanes();
+  const Tensor x = RandomTensor({2, 3 * lanes + 1, 5, 3}, random);
+  const auto split = [&](Ints parts) {
+    OpCall call("Split", 13);
+    call.Attr("axis", 1).In(x.Clone()).Const(Int64s(parts)).Outputs(parts.size());
+    return call;
+  };
+  const OpCall call = split({lanes, 2 * lanes, 1});
+  EXPECT_EQ(call.BlockedChoice().outputs[2], Layout::kBlocked);
+  const std::vector<Tensor> y = call.RunAll(0);
+  ExpectElements(y[1], x, [&](const Ints& at) { return Ints{at[0], at[1] + lanes, at[2], at[3]}; });
+  ExpectElements(y[2], x, [&](const Ints& at) {
+    return Ints{at[0], at[1] + 3 * lanes, at[2], at[3]};
+  });
+  EXPECT_EQ(split({3 * lanes + 1, 0}).BlockedChoice().outputs[0], Layout::kRowMajor);
+  if (lanes > 1) {
+    EXPECT_EQ(split({1, 3 * lanes}).BlockedChoice().outputs[0], Layout::kRowMajor);
+    split({1, 3 * lanes}).RunAll(0);
+  }
+}
+
 TEST(Split, HasItsFormsByOpset) {
   const auto shapes = [](const OpCall& call) {
     std::vector<Ints> parts;
@@ -172,6 +281,12 @@ TEST(Split, HasItsFormsByOpset) {
   EXPECT_THROW(OpCall("Split", 13).In(x()).Const(Int64s({4, 1})).Outputs(2).Infer(), Error);
   EXPECT_THROW(OpCall("Split", 13).In(x()).Const(Int64s({7, -1})).Outputs(2).Infer(), Error);
   EXPECT_THROW(OpCall("Split", 18).Attr("num_outputs", 3).In(x()).Outputs(2).Infer(), Error);
+  EXPECT_THROW(OpCall("Split", 18).Attr("num_outputs", 4).In(Iota({5})).Outputs(4).Infer(), Error);
+  const auto given = [&](OpCall call) { return call.In(x()).In(Int64s({2, 4})).Outputs(2); };
+  EXPECT_EQ(shapes(OpCall("Split", 18).In(x()).Const(Int64s({2, 4})).Outputs(2)),
+            (Parts{{0, 1}, {2, 3, 4, 5}}));
+  EXPECT_THROW(given(OpCall("Split", 18).Attr("num_outputs", 2)).Infer(), Error);
+  EXPECT_THROW(given(OpCall("Split", 18)).Infer(/*constant=*/false), NeedsValue);
 }
 
 TEST(Split, CutsInnerAxes) {
@@ -181,28 +296,6 @@ TEST(Split, CutsInnerAxes) {
   ASSERT_EQ(y[1].shape(), (Shape{2, 3, 3}));
   ExpectElements(y[0], x, [](const Ints& at) { return at; });
   ExpectElements(y[1], x, [](const Ints& at) { return Ints{at[0], at[1] + 2, at[2]}; });
-}
-
-TEST(Gather, PicksSlices) {
-  const Tensor x = Iota({2, 3, 4});
-  const Tensor y = OpCall("Gather")
-                       .Attr("axis", 1)
-                       .In(x.Clone())
-                       .In(Values<std::int64_t>({2, 2}, {2, -3, 1, -1}))
-                       .RunOne();
-  ASSERT_EQ(y.shape(), (Shape{2, 2, 2, 4}));
-  const Ints picks{2, 0, 1, 2};
-  ExpectElements(y, x, [&](const Ints& at) {
-    return Ints{at[0], picks[static_cast<std::size_t>(at[1] * 2 + at[2])], at[3]};
-  });
-  const Tensor scalar =
-      OpCall("Gather").In(Int64s({10, 20, 30})).In(Values<std::int32_t>({}, {1})).RunOne();
-  EXPECT_EQ(scalar.shape(), Shape{});
-  EXPECT_EQ(ToVector<std::int64_t>(scalar), (Ints{20}));
-  EXPECT_THROW(OpCall("Gather").In(Iota({3})).In(Int64s({3})).Run({}), Error);
-  EXPECT_THROW(OpCall("Gather").In(Iota({3})).In(Int64s({-4})).Run({}), Error);
-  EXPECT_THROW(OpCall("Gather").In(Iota({3})).In(Iota({1})).Infer(), Error);
-  EXPECT_THROW(OpCall("Gather").In(Iota({})).In(Int64s({0})).Infer(), Error);
 }
 
 OpCall PadOf(const Tensor& x, const char* mode, Ints pads, int opset = 13) {
@@ -271,6 +364,67 @@ TEST(Pad, WorksOnPlanesAndNamedAxes) {
   EXPECT_EQ(ToVector<float>(PadOf(Floats({}, {3}), "constant", {}).RunOne()), (F{3}));
   EXPECT_TRUE(PadOf(x, "constant", {0, 1, 0, 0, 0, 1, 0, 0}).Field());
   EXPECT_FALSE(PadOf(x, "constant", {0, 0, 1, 0, 0, 0, 1, 0}).Field());
+}
+
+TEST(Pad, FillsWithWhatIsLeftOfACroppedAxis) {
+  const Tensor x = Floats({4}, {1, 2, 3, 4});
+  EXPECT_EQ(ToVector<float>(PadOf(x, "wrap", {-2, 5}, 19).RunOne()), (F{3, 4, 3, 4, 3, 4, 3}));
+  EXPECT_EQ(ToVector<float>(PadOf(x, "reflect", {-2, 1}).RunOne()), (F{3, 4, 3}));
+  EXPECT_EQ(ToVector<float>(PadOf(x, "reflect", {3, -1}).RunOne()), (F{2, 3, 2, 1, 2, 3}));
+  EXPECT_EQ(ToVector<float>(PadOf(x, "edge", {1, -2}).RunOne()), (F{1, 1, 2}));
+  EXPECT_THROW(PadOf(x, "edge", {-4, 2}).Infer(), Error);
+  EXPECT_EQ(ToVector<float>(PadOf(x, "constant", {-4, 2}).RunOne()), (F{0, 0}));
+  EXPECT_EQ(PadOf(x, "edge", {-4, 0}).RunOne().shape(), (Shape{0}));
+}
+
+TEST(Pad, KnowsTypesAndInputsByOpset) {
+  EXPECT_EQ(ToVector<bool>(PadOf(Values<bool>({1}, {true}), "constant", {1, 0}).RunOne()),
+            (std::vector<bool>{false, true}));
+  EXPECT_THROW(PadOf(Values<bool>({1}, {true}), "constant", {1, 0}, 11).Infer(), Error);
+  EXPECT_EQ(ToVector<std::int64_t>(PadOf(Int64s({1}), "edge", {1, 0}, 11).RunOne()), (Ints{1, 1}));
+  EXPECT_THROW(PadOf(Int64s({1}), "edge", {1, 0}, 10).Infer(), Error);
+  EXPECT_THROW(OpCall("Pad").In(Iota({1})).In(Int64s({1, 1})).Infer(/*constant=*/false),
+               NeedsValue);
+  const auto axes = [](Tensor list, Ints pads) {
+    return OpCall("Pad", 18).In(Iota({2, 2})).Const(Int64s(pads)).Absent().Const(std::move(list));
+  };
+  EXPECT_EQ(ToVector<float>(axes(Values<std::int32_t>({1}, {-1}), {1, 0}).RunOne()),
+            (F{0, 0, 1, 0, 2, 3}));
+  EXPECT_THROW(axes(Int64s({0, -2}), {1, 0, 0, 1}).Infer(), Error);
+  EXPECT_THROW(axes(Int64s({2}), {1, 0}).Infer(), Error);
+}
+
+TEST(ReverseSequence, ReversesTheBeginningOfEachSequence) {
+  const auto call = [](bool time_first, Ints lengths, const Shape& shape) {
+    return OpCall("ReverseSequence", 10)
+        .Attr("time_axis", time_first ? 0 : 1)
+        .Attr("batch_axis", time_first ? 1 : 0)
+        .In(Iota(shape))
+        .In(Int64s(lengths));
+  };
+  for (const bool time_first : {false, true}) {
+    const Shape shape = time_first ? Shape{4, 3, 2} : Shape{3, 4, 2};
+    const Ints lengths{4, 0, 3};
+    const Tensor y = call(time_first, lengths, shape).RunOne();
+    ExpectElements(y, Iota(shape), [&](Ints at) {
+      std::int64_t& time = at[time_first ? 0 : 1];
+      const std::int64_t length = lengths[static_cast<std::size_t>(at[time_first ? 1 : 0])];
+      if (time < length) time = length - 1 - time;
+      return at;
+    });
+  }
+  EXPECT_EQ(ToVector<float>(call(false, {1, 2}, {2, 2}).RunOne()), (F{0, 1, 3, 2}));
+  EXPECT_EQ(ToVector<float>(
+                OpCall("ReverseSequence").In(Iota({2, 1})).In(Int64s({2})).RunOne()),  // by default
+            (F{1, 0}));
+  EXPECT_EQ(call(true, {}, {4, 0}).RunOne().shape(), (Shape{4, 0}));
+  EXPECT_THROW(call(true, {5, 1, 1}, {4, 3}).Run({}), Error);
+  EXPECT_THROW(call(true, {-1, 1, 1}, {4, 3}).Run({}), Error);
+  EXPECT_THROW(call(true, {1, 1}, {4, 3}).Infer(), Error);
+  EXPECT_THROW(call(true, {1}, {1}).Infer(), Error);
+  EXPECT_THROW(
+      OpCall("ReverseSequence").Attr("time_axis", 1).In(Iota({2, 2})).In(Int64s({1, 1})).Infer(),
+      Error);
 }
 
 TEST(Shape, GivesDimensions) {

@@ -127,11 +127,126 @@ TEST(Pool, RefusesWhatDoesNotFit) {
                    .In(x())
                    .Infer(),
                Error);
-  EXPECT_THROW(OpCall("MaxPool").Attr("kernel_shape", Ints{2, 2}).In(x()).Outputs(2).Infer(),
+  EXPECT_THROW(OpCall("MaxPool", 7).Attr("kernel_shape", Ints{2, 2}).In(x()).Outputs(2).Infer(),
                Error);
+  EXPECT_THROW(OpCall("MaxPool").Attr("kernel_shape", Ints{}).In(Iota({2, 2})).Infer(), Error);
   EXPECT_THROW(
-      OpCall("MaxPool").Attr("kernel_shape", Ints{2, 2, 2}).In(Iota({1, 1, 4, 4, 4})).Infer(),
+      OpCall("MaxPool").Attr("kernel_shape", Ints{2, 2}).Attr("storage_order", 2).In(x()).Infer(),
       Error);
+  // 8-bit integers came with opset 12.
+  const auto bytes = [] { return Values<std::uint8_t>({1, 1, 2, 2}, {1, 2, 3, 4}); };
+  EXPECT_THROW(OpCall("MaxPool", 11).Attr("kernel_shape", Ints{2, 2}).In(bytes()).Infer(), Error);
+  EXPECT_THROW(OpCall("LpPool").Attr("kernel_shape", Ints{2, 2}).Attr("p", 0).In(x()).Infer(),
+               Error);
+  EXPECT_THROW(OpCall("GlobalLpPool").Attr("p", -1).In(x()).Infer(), Error);
+}
+
+// A 3-D pool over each axis alone is a 1-D pool along it.
+TEST(Pool, TakesAnyNumberOfAxes) {
+  using Ints = std::vector<std::int64_t>;
+  const auto call = [](const char* type, const Ints& kernel) {
+    return OpCall(type).Attr("kernel_shape", kernel).In(Iota<double>({1, 2, 2, 3, 4}));
+  };
+  EXPECT_EQ(ToVector<double>(call("MaxPool", {2, 3, 4}).RunOne()), (std::vector<double>{23, 47}));
+  EXPECT_EQ(ToVector<double>(call("AveragePool", {2, 3, 4}).RunOne()),
+            (std::vector<double>{11.5, 35.5}));
+  const Tensor middle = call("AveragePool", {1, 3, 1}).RunOne();
+  EXPECT_EQ(middle.shape(), (Shape{1, 2, 2, 1, 4}));
+  EXPECT_EQ(ToVector<double>(middle)[6], 18);  // of 14, 18 and 22
+  const Tensor padded = call("AveragePool", {2, 1, 1}).Attr("pads", Ints{1, 0, 0, 0, 0, 0}).RunOne();
+  EXPECT_EQ(padded.shape(), (Shape{1, 2, 2, 3, 4}));
+  EXPECT_EQ(ToVector<double>(padded)[1], 1);
+  EXPECT_EQ(ToVector<double>(padded)[13], 7);
+  const Tensor counted = call("AveragePool", {2, 1, 1})
+                             .Attr("pads", Ints{1, 0, 0, 0, 0, 0})
+                             .Attr("count_include_pad", 1)
+                             .RunOne();
+  EXPECT_EQ(ToVector<double>(counted)[1], 0.5);
+  EXPECT_EQ(call("MaxPool", {1, 1, 1}).RunOne().size(), 48);
+}
+
+TEST(Pool, GivesTheIndicesOfMaxima) {
+  using Ints = std::vector<std::int64_t>;
+  const auto run = [](int storage_order, Ints pads) {
+    return OpCall("MaxPool")
+        .Attr("kernel_shape", Ints{2, 2})
+        .Attr("strides", Ints{1, 2})
+        .Attr("storage_order", storage_order)
+        .Attr("pads", std::move(pads))
+        .In(Floats({1, 2, 2, 3}, {5, 1, 1, 5, 2, 9, 0, 0, 7, 3, 0, 7}))
+        .Outputs(2)
+        .RunAll();
+  };
+  std::vector<Tensor> out = run(0, {0, 0, 0, 0});
+  EXPECT_EQ(ToVector<float>(out[0]), (std::vector<float>{5, 3}));
+  EXPECT_EQ(ToVector<std::int64_t>(out[1]), (Ints{0, 9}));  // the first of equals
+  out = run(0, {0, 0, 0, 1});
+  EXPECT_EQ(ToVector<float>(out[0]), (std::vector<float>{5, 9, 3, 7}));
+  EXPECT_EQ(ToVector<std::int64_t>(out[1]), (Ints{0, 5, 9, 8}));
+  out = run(1, {0, 0, 0, 1});
+  EXPECT_EQ(ToVector<std::int64_t>(out[1]), (Ints{0, 5, 7, 10}));
+}
+
+TEST(Pool, FindsMaximaAmongTheLowestValues) {
+  const float low = -std::numeric_limits<float>::infinity();
+  std::vector<Tensor> out = OpCall("MaxPool")
+                                .Attr("kernel_shape", std::vector<std::int64_t>{1, 2})
+                                .In(Floats({1, 1, 1, 2}, {low, low}))
+                                .Outputs(2)
+                                .RunAll();
+  EXPECT_EQ(out[0].data<float>()[0], low);
+  EXPECT_EQ(out[1].data<std::int64_t>()[0], 0);
+  EXPECT_EQ(OpCall("MaxPool")
+                .Attr("kernel_shape", std::vector<std::int64_t>{1, 2})
+                .In(Floats({1, 1, 1, 2}, {low, low}))
+                .RunOne()
+                .data<float>()[0],
+            low);
+  EXPECT_EQ(OpCall("GlobalMaxPool").In(Floats({1, 1, 1, 2}, {low, low})).RunOne().data<float>()[0],
+            low);
+}
+
+TEST(LpPool, IsTheNormOfEachWindow) {
+  using Ints = std::vector<std::int64_t>;
+  const auto run = [](int p) {
+    return ToVector<float>(OpCall("LpPool")
+                               .Attr("kernel_shape", Ints{2})
+                               .Attr("pads", Ints{0, 1})
+                               .Attr("p", p)
+                               .In(Floats({1, 1, 3}, {3, -4, 0}))
+                               .RunOne());
+  };
+  EXPECT_EQ(run(1), (std::vector<float>{7, 4, 0}));
+  EXPECT_EQ(run(2), (std::vector<float>{5, 4, 0}));
+  EXPECT_NEAR(run(3)[0], std::cbrt(91.0), 1e-5);
+  const auto global = [](int p, Tensor x) {
+    return OpCall("GlobalLpPool").Attr("p", p).In(std::move(x)).RunOne();
+  };
+  EXPECT_EQ(ToVector<float>(global(2, Floats({1, 2, 1, 2}, {3, -4, 0, 1}))),
+            (std::vector<float>{5, 1}));
+  EXPECT_NEAR(global(3, Values<double>({1, 1, 2}, {3, -4})).data<double>()[0], std::cbrt(91.0),
+              1e-12);
+}
+
+TEST(MaxUnpool, PutsElementsAtTheirIndices) {
+  using Ints = std::vector<std::int64_t>;
+  const auto call = [](const Ints& indices) {
+    return OpCall("MaxUnpool")
+        .Attr("kernel_shape", Ints{2})
+        .Attr("strides", Ints{2})
+        .In(Floats({1, 2, 2}, {1, 2, 3, 4}))
+        .In(Values<std::int64_t>({1, 2, 2}, indices));
+  };
+  const Tensor y = call({1, 2, 4, 7}).RunOne();
+  EXPECT_EQ(y.shape(), (Shape{1, 2, 4}));
+  EXPECT_EQ(ToVector<float>(y), (std::vector<float>{0, 1, 2, 0, 3, 0, 0, 4}));
+  // Indices speak of what was pooled to X without a rest.
+  const Tensor larger = call({1, 2, 4, 7}).Const(Int64s({1, 2, 5})).RunOne();
+  EXPECT_EQ(ToVector<float>(larger), (std::vector<float>{0, 1, 2, 0, 0, 3, 0, 0, 4, 0}));
+  EXPECT_THROW(call({1, 2, 4, 8}).Run({}), Error);
+  EXPECT_THROW(call({-1, 2, 4, 7}).Run({}), Error);
+  EXPECT_THROW(call({1, 2, 4, 7}).Const(Int64s({1, 2, 3})).Infer(), Error);
+  EXPECT_THROW(call({1, 2, 4, 7}).In(Int64s({1, 2, 5})).Infer(false), NeedsValue);
 }
 
 TEST(Pool, HasTheFieldOfItsWindow) {

@@ -22,7 +22,10 @@ TEST(Reshape, UnderstandsZeroAndMinusOne) {
   EXPECT_THROW(to({-2, 12}).Infer(), Error);
   EXPECT_THROW(to({2, 3, 4, 0}).Infer(), Error);
   EXPECT_THROW(to({0, -1}, {0, 3}).Infer(), Error);
-  EXPECT_THROW(OpCall("Reshape").In(Iota({4})).In(Int64s({2, 2})).Infer(/*constant=*/false), Error);
+  EXPECT_THROW(OpCall("Reshape").In(Iota({4})).In(Int64s({2, 2})).Infer(/*constant=*/false),
+               NeedsValue);
+  EXPECT_THROW(OpCall("Reshape").In(Iota({4})).Const(Floats({1}, {4})).Infer(), Error);
+  EXPECT_THROW(OpCall("Reshape").In(Iota({4})).Infer(), Error);
 }
 
 TEST(Reshape, AllowsZeroSinceOpset14) {
@@ -31,6 +34,10 @@ TEST(Reshape, AllowsZeroSinceOpset14) {
   };
   EXPECT_EQ(Out(call(14)), (Shape{3, 0}));
   EXPECT_THROW(call(13).Infer(), Error);
+  // A dimension of 0 leaves open what -1 stands for.
+  EXPECT_THROW(
+      OpCall("Reshape", 14).Attr("allowzero", 1).In(Iota({0, 3})).Const(Int64s({0, -1})).Infer(),
+      Error);
 }
 
 TEST(Flatten, SplitsAtItsAxis) {
@@ -65,6 +72,7 @@ TEST(Unsqueeze, TakesAxesAsAttributeOrInput) {
             (Shape{2, 1, 3, 1}));
   EXPECT_EQ(Out(OpCall("Unsqueeze", 13).In(Iota({})).Const(Int64s({0}))), (Shape{1}));
   EXPECT_THROW(OpCall("Unsqueeze", 13).In(Iota({2})).Infer(), Error);
+  EXPECT_THROW(OpCall("Unsqueeze", 11).In(Iota({2})).Infer(), Error);
   EXPECT_THROW(OpCall("Unsqueeze", 13).In(Iota({2})).Const(Int64s({1, 1})).Infer(), Error);
   EXPECT_THROW(OpCall("Unsqueeze", 13).In(Iota({2})).Const(Int64s({2})).Infer(), Error);
   EXPECT_THROW(

@@ -29,7 +29,10 @@ double SpecCoordinate(const Spec& s, double x, double in, double out, double sca
     return center * (1 - adjustment) + (x + 0.5) / scale - 0.5;
   }
   if (s.coordinates == "pytorch_half_pixel") return out > 1 ? (x + 0.5) / scale - 0.5 : 0;
-  if (s.coordinates == "align_corners") return out == 1 ? 0 : x * (in - 1) / (out - 1);
+  if (s.coordinates == "align_corners") {
+    // As in ONNX's own test data: lengths that come from scales are not rounded.
+    return out == 1 ? 0 : x * (in - 1) / ((s.sizes.empty() ? in * scale : out) - 1);
+  }
   if (s.coordinates == "asymmetric") return x / scale;
   // As ONNX Runtime has it: the formula is meant for axes that are resized.
   if (s.coordinates == "tf_half_pixel_for_nn") return scale == 1 ? x : (x + 0.5) / scale;
@@ -326,6 +329,21 @@ TEST(Resize, ChoosesFastKernels) {
   EXPECT_EQ(call("nearest", 1.5f).KernelName({}), "resize_nearest");
   EXPECT_EQ(call("cubic", 0.5f).KernelName({}), "resize_separable");
   EXPECT_EQ(call("cubic", 0.5f).KernelName({.reference = true}), "resize_reference");
+}
+
+// Sizes and scales decide the shape, the region of interest only the values.
+TEST(Resize, TakesARegionThatIsComputed) {
+  const auto call = [](bool constant_sizes) {
+    OpCall call("Resize");
+    call.Attr("mode", "linear").Attr("coordinate_transformation_mode", "tf_crop_and_resize");
+    call.Attr("extrapolation_value", 9.f).In(Iota({1, 1, 1, 5}));
+    call.In(Floats({8}, {0, 0, 0, 0.5f, 1, 1, 1, 1.25f})).Absent();
+    constant_sizes ? call.Const(Int64s({1, 1, 1, 4})) : call.In(Int64s({1, 1, 1, 4}));
+    return call;
+  };
+  EXPECT_EQ(ToVector<float>(call(true).RunOne()), (std::vector<float>{2, 3, 4, 9}));
+  EXPECT_EQ(call(true).KernelName({.constant = false}), "resize_roi");
+  EXPECT_THROW(call(false).Infer(false), NeedsValue);
 }
 
 // Every output pixel of the middle depends on no input pixel outside of the field, and the field
