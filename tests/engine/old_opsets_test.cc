@@ -17,7 +17,7 @@ using Ints = std::vector<std::int64_t>;
 const auto kOne = std::int64_t{1};
 
 // Output y of a network whose input x holds 1, 2, 3, ...
-std::vector<float> Run(const TestModel& model, const Shape& shape) {
+std::vector<float> Output(const TestModel& model, const Shape& shape) {
   Tensor x(DType::kFloat32, shape);
   float next = 1;
   for (float& v : x.values<float>()) v = next++;
@@ -48,24 +48,25 @@ TestModel AddModel(const Shape& shape, const Ints& w_dims, const std::vector<flo
 
 TEST(OldOpsets, BroadcastAlongAnAxis) {
   EXPECT_THAT(
-      Run(AddModel({2, 2, 2}, {2}, {10, 20}, {{"broadcast", kOne}, {"axis", kOne}}), {2, 2, 2}),
+      Output(AddModel({2, 2, 2}, {2}, {10, 20}, {{"broadcast", kOne}, {"axis", kOne}}), {2, 2, 2}),
       ElementsAre(11, 12, 23, 24, 15, 16, 27, 28));
   EXPECT_THAT(
-      Run(AddModel({2, 2, 2}, {2}, {10, 20}, {{"broadcast", kOne}, {"axis", std::int64_t{-3}}}),
-          {2, 2, 2}),
+      Output(AddModel({2, 2, 2}, {2}, {10, 20}, {{"broadcast", kOne}, {"axis", std::int64_t{-3}}}),
+             {2, 2, 2}),
       ElementsAre(11, 12, 13, 14, 25, 26, 27, 28));
-  EXPECT_THAT(Run(AddModel({2, 2, 2}, {2, 2}, {10, 20, 30, 40},
-                           {{"broadcast", kOne}, {"axis", std::int64_t{0}}}),
-                  {2, 2, 2}),
+  EXPECT_THAT(Output(AddModel({2, 2, 2}, {2, 2}, {10, 20, 30, 40},
+                              {{"broadcast", kOne}, {"axis", std::int64_t{0}}}),
+                     {2, 2, 2}),
               ElementsAre(11, 12, 23, 24, 35, 36, 47, 48));
 }
 
 TEST(OldOpsets, BroadcastOfTheLastAxes) {
-  EXPECT_THAT(Run(AddModel({2, 2}, {2}, {10, 20}, {{"broadcast", kOne}}), {2, 2}),
+  EXPECT_THAT(Output(AddModel({2, 2}, {2}, {10, 20}, {{"broadcast", kOne}}), {2, 2}),
               ElementsAre(11, 22, 13, 24));
-  EXPECT_THAT(Run(AddModel({2, 2}, {2}, {10, 20}, {{"broadcast", kOne}, {"axis", kOne}}), {2, 2}),
-              ElementsAre(11, 22, 13, 24));
-  EXPECT_THAT(Run(AddModel({2}, {2}, {10, 20}, {}), {2}), ElementsAre(11, 22));
+  EXPECT_THAT(
+      Output(AddModel({2, 2}, {2}, {10, 20}, {{"broadcast", kOne}, {"axis", kOne}}), {2, 2}),
+      ElementsAre(11, 22, 13, 24));
+  EXPECT_THAT(Output(AddModel({2}, {2}, {10, 20}, {}), {2}), ElementsAre(11, 22));
 }
 
 TEST(OldOpsets, RanksAreFollowedThroughTheNetwork) {
@@ -75,24 +76,24 @@ TEST(OldOpsets, RanksAreFollowedThroughTheNetwork) {
       .Node("Conv", {"x", "w"}, {"c"})
       .Node("Relu", {"c"}, {"r"})
       .Node("Mul", {"r", "b"}, {"y"}, {{"broadcast", kOne}, {"axis", kOne}});
-  EXPECT_THAT(Run(m, {1, 2, 1, 2}), ElementsAre(10, 20, 60, 80));
+  EXPECT_THAT(Output(m, {1, 2, 1, 2}), ElementsAre(10, 20, 60, 80));
 }
 
 TEST(OldOpsets, SlopesOfPReluAreThoseOfChannels) {
   TestModel m(6);
   m.Input("x", {1, 2, 2}).Output("y").Floats("s", {2}, {0.5f, 0.25f});
   m.Node("Neg", {"x"}, {"n"}).Node("PRelu", {"n", "s"}, {"y"});
-  EXPECT_THAT(Run(m, {1, 2, 2}), ElementsAre(-0.5f, -1, -0.75f, -1));
+  EXPECT_THAT(Output(m, {1, 2, 2}), ElementsAre(-0.5f, -1, -0.75f, -1));
   TestModel one(6);
   one.Input("x", {1, 2, 2}).Output("y").Floats("s", {1}, {0.5f});
   one.Node("Neg", {"x"}, {"n"}).Node("PRelu", {"n", "s"}, {"y"});
-  EXPECT_THAT(Run(one, {1, 2, 2}), ElementsAre(-0.5f, -1, -1.5f, -2));
+  EXPECT_THAT(Output(one, {1, 2, 2}), ElementsAre(-0.5f, -1, -1.5f, -2));
 }
 
 TEST(OldOpsets, InputsThatWereOverwrittenAreOfNoConcern) {
   TestModel m(1);
   m.Input("x", {2}).Output("y").Node("Neg", {"x"}, {"y"}, {{"consumed_inputs", Ints{0}}});
-  EXPECT_THAT(Run(m, {2}), ElementsAre(-1, -2));
+  EXPECT_THAT(Output(m, {2}), ElementsAre(-1, -2));
 }
 
 TEST(OldOpsets, BatchNormalizationOfTheWholeBatch) {
@@ -102,7 +103,7 @@ TEST(OldOpsets, BatchNormalizationOfTheWholeBatch) {
     m.Node("BatchNormalization", {"x", "one", "one", "mean", "one"}, {"y"}, attributes);
     return m;
   };
-  const std::vector<float> y = Run(model({{"is_test", kOne}, {"epsilon", 0.0f}}), {1, 1, 1, 2});
+  const std::vector<float> y = Output(model({{"is_test", kOne}, {"epsilon", 0.0f}}), {1, 1, 1, 2});
   EXPECT_THAT(y, testing::Pointwise(testing::FloatNear(1e-6f), {-2.0f, -1.0f}));
   EXPECT_THAT(UnsupportedReason(model({})), HasSubstr("training"));
 }
@@ -113,7 +114,7 @@ TEST(OldOpsets, DropoutIsOfTrainingUnlessItSaysOtherwise) {
     m.Input("x", {2}).Output("y").Node("Dropout", {"x"}, {"y"}, attributes);
     return m;
   };
-  EXPECT_THAT(Run(model({{"is_test", kOne}}), {2}), ElementsAre(1, 2));
+  EXPECT_THAT(Output(model({{"is_test", kOne}}), {2}), ElementsAre(1, 2));
   EXPECT_THAT(UnsupportedReason(model({})), AllOf(HasSubstr("'Dropout_y' (Dropout), opset 6"),
                                                   HasSubstr("training is not supported")));
 }
@@ -133,7 +134,7 @@ TEST(OldOpsets, OtherInputsAreRefused) {
 TEST(OldOpsets, NewOperatorsMeanTheSame) {
   TestModel m(7);  // stays as it is: opset 7 has no such attribute
   m.Input("x", {2, 2}).Output("y").Floats("w", {2}, {10, 20}).Node("Add", {"x", "w"}, {"y"});
-  EXPECT_THAT(Run(m, {2, 2}), ElementsAre(11, 22, 13, 24));
+  EXPECT_THAT(Output(m, {2, 2}), ElementsAre(11, 22, 13, 24));
 }
 
 }  // namespace
