@@ -101,7 +101,9 @@ AxisTaps<F> TapsAt(const SampleRule& rule, F coordinate, std::int64_t size) {
                            : ((coordinate + 1) * length - 1) / 2;
   if (rule.interpolation == Interpolation::kNearest) x = std::nearbyint(x);
   if (!(x >= low && x <= high)) {
-    if (rule.padding == Padding::kBorder) x = std::clamp(x, F{0}, length - 1);
+    // A cubic kernel's own taps are clamped instead: its weights change beyond the border.
+    const bool clamps = rule.interpolation != Interpolation::kCubic;
+    if (rule.padding == Padding::kBorder && clamps) x = std::clamp(x, F{0}, length - 1);
     if (rule.padding == Padding::kReflection) x = Reflect(x, low, high);
   }
   // Further away, and for no number at all, nothing but zeros or the edge is read.
