@@ -114,10 +114,9 @@ LayoutChoice ConvLayouts(const LayoutContext& context) {
 
 // For all that the vector kernels of 1-D and 2-D convolutions do not do.
 std::unique_ptr<Kernel> PrepareGeneralConv(const PrepareContext& context, const ConvNd& conv) {
-  const bool all_float32 =
-      std::all_of(context.inputs.begin(), context.inputs.end(), [](const TensorInfo& input) {
-        return !input.present || input.dtype == DType::kFloat32;
-      });
+  const bool all_float32 = std::all_of(
+      context.inputs.begin(), context.inputs.end(),
+      [](const TensorInfo& input) { return !input.present || input.dtype == DType::kFloat32; });
   if (!context.reference && all_float32) {
     if (auto kernel = MakeGemmConv(conv)) return kernel;
   }
@@ -192,8 +191,8 @@ Shape ConvNd::OutputShape() const {
 }
 
 double ConvNd::Flops() const {
-  double flops = 2.0 * static_cast<double>(batch * out_channels) *
-                 static_cast<double>(in_channels / groups);
+  double flops =
+      2.0 * static_cast<double>(batch * out_channels) * static_cast<double>(in_channels / groups);
   for (const WindowAxis& axis : axes) {
     flops *= static_cast<double>((transposed ? axis.in : axis.out) * axis.kernel);
   }
@@ -247,15 +246,14 @@ ConvParams ReadConvParams(const OpNode& node, const Shape& x, const Shape& w) {
 }
 
 ConvNd ConvParams::ToNd() const {
-  return {
-      .batch = batch,
-      .in_channels = in_channels,
-      .out_channels = out_channels,
-      .groups = groups,
-      .axes = {{in_height, kernel_h, stride_h, dilation_h, pad_top, pad_bottom, out_height},
-               {in_width, kernel_w, stride_w, dilation_w, pad_left, pad_right, out_width}},
-      .epilogue = epilogue,
-      .transposed = false};
+  return {.batch = batch,
+          .in_channels = in_channels,
+          .out_channels = out_channels,
+          .groups = groups,
+          .axes = {{in_height, kernel_h, stride_h, dilation_h, pad_top, pad_bottom, out_height},
+                   {in_width, kernel_w, stride_w, dilation_w, pad_left, pad_right, out_width}},
+          .epilogue = epilogue,
+          .transposed = false};
 }
 
 void InferWinogradInput(const InferContext& context) {

@@ -64,9 +64,9 @@ void InferGridSample(const InferContext& context) {
     Require(rank >= 3 && rank - 2 <= kMaxAxes, "sampling over ", rank - 2,
             " spatial axes is not supported (X ", x.shape, ")");
   }
-  Require(grid.shape.rank() == rank && grid.shape[0] == x.shape[0] &&
-              grid.shape[rank - 1] == rank - 2,
-          "X ", x.shape, " and grid ", grid.shape, " do not fit together");
+  Require(
+      grid.shape.rank() == rank && grid.shape[0] == x.shape[0] && grid.shape[rank - 1] == rank - 2,
+      "X ", x.shape, " and grid ", grid.shape, " do not fit together");
   Shape out{x.shape[0], x.shape[1]};
   for (int d = 1; d + 1 < rank; ++d) out.PushBack(grid.shape[d]);
   Require(out.NumElements() == 0 || x.shape.NumElements() > 0, "nothing to sample in X ", x.shape);

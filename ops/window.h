@@ -17,18 +17,19 @@ struct WindowAxis {
   std::int64_t First(std::int64_t at) const { return at * stride - pad_begin; }
 };
 
-// The attribute `name` with a value for each of `count` axes, all `fallback` where the node has none.
-// Throws Error for another number of values and for values below `lowest` (or above 2^30: products of
-// two of them, and of one with a size, stay far from overflow).
+// The attribute `name` with a value for each of `count` axes, all `fallback` where the node has
+// none. Throws Error for another number of values and for values below `lowest` (or above 2^30:
+// products of two of them, and of one with a size, stay far from overflow).
 std::vector<std::int64_t> AxisInts(const OpNode& node, const char* name, int count,
                                    std::int64_t fallback, std::int64_t lowest);
 
-// The attribute auto_pad, which has to be NOTSET, VALID, SAME_UPPER or SAME_LOWER; then the node has
-// no pads of its own unless it is NOTSET.
+// The attribute auto_pad, which has to be NOTSET, VALID, SAME_UPPER or SAME_LOWER; then the node
+// has no pads of its own unless it is NOTSET.
 enum class AutoPad : std::uint8_t { kNotSet, kValid, kSameUpper, kSameLower };
 AutoPad ReadAutoPad(const OpNode& node);
 
-// Throws Error if the attribute kernel_shape is there and differs from `kernel`, the weights' shape.
+// Throws Error if the attribute kernel_shape is there and differs from `kernel`, the weights'
+// shape.
 void RequireKernelShape(const OpNode& node, std::span<const std::int64_t> kernel);
 
 // Reads strides, dilations, pads, auto_pad and ceil_mode (whichever the node has) for the axes of

@@ -1,6 +1,6 @@
-// A transposed convolution of stride s computes output pixels of s * s phases (places modulo s), each
-// with the taps of its own phase: an ordinary convolution of the input. Here one convolution computes
-// all phases as channels of their own, and InterleavePhases puts them into their places.
+// A transposed convolution of stride s computes output pixels of s * s phases (places modulo s),
+// each with the taps of its own phase: an ordinary convolution of the input. Here one convolution
+// computes all phases as channels of their own, and InterleavePhases puts them into their places.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -61,8 +61,8 @@ SplitAxis Split(const WindowAxis& axis, std::int64_t crop_begin) {
 
   // What the output has more than stride * (in - 1) elements is the same for every size.
   const std::int64_t beyond = axis.out - axis.stride * (axis.in - 1) + crop_begin;
-  const std::int64_t rows = beyond <= 0 ? -(-beyond / axis.stride)
-                                        : (beyond + axis.stride - 1) / axis.stride;
+  const std::int64_t rows =
+      beyond <= 0 ? -(-beyond / axis.stride) : (beyond + axis.stride - 1) / axis.stride;
   split.pad_end = last - 1 + rows;
   split.crop_end = rows * axis.stride - beyond;
   if (split.pad_end < 0) {  // what is read of the input at most, and more is cropped
@@ -72,9 +72,10 @@ SplitAxis Split(const WindowAxis& axis, std::int64_t crop_begin) {
   return split;
 }
 
-// Any crop smaller than the stride will do. The fewest taps are best, unless three in each axis make
-// a convolution that Winograd's kernel computes with fewer multiplications. With many channels that
-// pays even where two taps would do (64 to 64 channels, 3x3, stride 2: 4.5 ms instead of 6.5 ms).
+// Any crop smaller than the stride will do. The fewest taps are best, unless three in each axis
+// make a convolution that Winograd's kernel computes with fewer multiplications. With many channels
+// that pays even where two taps would do (64 to 64 channels, 3x3, stride 2: 4.5 ms instead of 6.5
+// ms).
 std::array<SplitAxis, 2> ChooseSplit(const ConvNd& conv) {
   constexpr std::int64_t kManyChannels = 48;
   const std::int64_t least_taps =
@@ -170,8 +171,8 @@ Tensor SplitWeights(const ConvNd& conv, const std::array<SplitAxis, 2>& axes,
   for (std::int64_t m = 0; m < conv.out_channels; ++m) {
     for (std::int64_t ry = 0; ry < axes[0].phases; ++ry) {
       for (std::int64_t rx = 0; rx < axes[1].phases; ++rx) {
-        const std::int64_t channel = m * channels.channel_stride +
-                                     (ry * axes[1].phases + rx) * channels.phase_stride;
+        const std::int64_t channel =
+            m * channels.channel_stride + (ry * axes[1].phases + rx) * channels.phase_stride;
         for (std::int64_t ky = 0; ky < height; ++ky) {
           const auto ty = axes[0].Tap(conv.axes[0], ry, ky);
           for (std::int64_t kx = 0; ty && kx < width; ++kx) {
@@ -203,8 +204,8 @@ Tensor SplitChannelValues(const Channels& channels, std::int64_t phases, const T
   return result;
 }
 
-// Whether a node does to each channel what does not depend on the place in the picture. Its constant
-// operands of one value a channel become those of the phases' channels.
+// Whether a node does to each channel what does not depend on the place in the picture. Its
+// constant operands of one value a channel become those of the phases' channels.
 bool MoveBeforeInterleaving(Graph& graph, Node& node, const Node& interleave, std::int64_t count) {
   const std::string& type = node.op.type;
   for (const char* name : {"Relu", "LeakyRelu", "Sigmoid", "HardSigmoid", "HardSwish", "Clip"}) {
@@ -232,8 +233,9 @@ bool MoveBeforeInterleaving(Graph& graph, Node& node, const Node& interleave, st
     values.push_back(std::move(split));
   }
   for (std::size_t i = 0; i < values.size(); ++i) {
-    node.inputs[i + 1] = graph.AddConstant(
-        StrCat(graph.value(node.inputs[i + 1]).name, "_split_", node.op.name), std::move(values[i]));
+    node.inputs[i + 1] =
+        graph.AddConstant(StrCat(graph.value(node.inputs[i + 1]).name, "_split_", node.op.name),
+                          std::move(values[i]));
   }
   return true;
 }
@@ -245,7 +247,7 @@ int SplitConvTranspose(Graph& graph) {
   const auto consumers = graph.Consumers();
   std::vector<Node> nodes;
   struct Made {
-    std::size_t node;        // InterleavePhases
+    std::size_t node;       // InterleavePhases
     std::int64_t channels;  // of its input
   };
   std::map<ValueId, Made> interleaved;  // by output
@@ -266,8 +268,8 @@ int SplitConvTranspose(Graph& graph) {
         interleave.inputs[0] = moved.outputs[0];
         interleave.outputs[0] = output;
         interleaved.erase(it);
-        // Where it is: its other operands (of Clip) may have been made after the convolution. The old
-        // InterleavePhases is dead.
+        // Where it is: its other operands (of Clip) may have been made after the convolution. The
+        // old InterleavePhases is dead.
         nodes[made.node].outputs[0] = graph.AddValue(moved.op.name + ".unread");
         interleaved[output] = {nodes.size() + 1, made.channels};
         nodes.push_back(std::move(moved));
@@ -302,8 +304,8 @@ int SplitConvTranspose(Graph& graph) {
     using Ints = std::vector<std::int64_t>;
     node.op.attributes.Set("group", conv->groups);
     node.op.attributes.Set("dilations", Ints{axes[0].dilation, axes[1].dilation});
-    node.op.attributes.Set("pads", Ints{axes[0].pad_begin, axes[1].pad_begin, axes[0].pad_end,
-                                        axes[1].pad_end});
+    node.op.attributes.Set(
+        "pads", Ints{axes[0].pad_begin, axes[1].pad_begin, axes[0].pad_end, axes[1].pad_end});
     const bool plain = phases == 1 && axes[0].crop_end == 0 && axes[1].crop_end == 0 &&
                        channels.count == conv->out_channels;
     if (plain) {
@@ -318,8 +320,8 @@ int SplitConvTranspose(Graph& graph) {
     interleave.def = FindOp(interleave.op.type);
     interleave.op.attributes.Set("channels", conv->out_channels);
     interleave.op.attributes.Set("phases", Ints{axes[0].phases, axes[1].phases});
-    interleave.op.attributes.Set("crop", Ints{axes[0].crop_begin, axes[1].crop_begin,
-                                              axes[0].crop_end, axes[1].crop_end});
+    interleave.op.attributes.Set(
+        "crop", Ints{axes[0].crop_begin, axes[1].crop_begin, axes[0].crop_end, axes[1].crop_end});
     interleave.op.attributes.Set("phase_stride", channels.phase_stride);
     interleave.op.attributes.Set("channel_stride", channels.channel_stride);
     node.outputs[0] = graph.AddValue(node.op.name + ".phases");
