@@ -15,8 +15,8 @@
 namespace tessera {
 
 // A convolution on X [N, C, spatial...] with W [M, C / group, kernel...]. Where it is transposed, W
-// is [C, M / group, kernel...], and the windows lie in the output: with tap k, input element i of an
-// axis adds to output element i * stride - pad_begin + k * dilation.
+// is [C, M / group, kernel...], and the windows lie in the output: with tap k, input element i of
+// an axis adds to output element i * stride - pad_begin + k * dilation.
 struct ConvNd {
   std::int64_t batch, in_channels, out_channels, groups;
   std::vector<WindowAxis> axes;
@@ -75,9 +75,10 @@ std::unique_ptr<Kernel> MakeReferenceConv(const ConvParams& params);
 // Null for kernels of too many taps.
 std::unique_ptr<Kernel> MakeGemmConv(const ConvNd& conv);
 
-// 3x3, stride 1, dilation 1, one group, pads of at most 1 (at the ends 2), NCHWc in and out: Winograd F(6x6,3x3) or
-// F(4x4,3x3), whichever is faster for the shape. Null where it does not apply or a direct kernel
-// is faster. An infinity or NaN in the input spreads over its 4x4 or 6x6 tile of the output.
+// 3x3, stride 1, dilation 1, one group, pads of at most 1 (at the ends 2), NCHWc in and out:
+// Winograd F(6x6,3x3) or F(4x4,3x3), whichever is faster for the shape. Null where it does not
+// apply or a direct kernel is faster. An infinity or NaN in the input spreads over its 4x4 or 6x6
+// tile of the output.
 int ChooseWinogradTile(const ConvParams& params);  // 6, 4, or 0 for none
 std::unique_ptr<Kernel> MakeWinogradConv(const ConvParams& params, const ConvConstants& constants,
                                          PackCache& packs);

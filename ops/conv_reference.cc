@@ -1,4 +1,5 @@
-// Convolution, transposed or not, as the specification writes it: plain loops, double precision, row-major.
+// Convolution, transposed or not, as the specification writes it: plain loops, double precision,
+// row-major.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -19,9 +20,8 @@ double ElementOr(double fallback, std::span<const TensorView> inputs, std::size_
                  std::int64_t i) {
   if (input >= inputs.size() || !inputs[input].present()) return fallback;
   const TensorView& t = inputs[input];
-  return Dispatch(t.dtype, FloatTypes(), [&](auto tag) {
-    return ToDouble(t.data<typename decltype(tag)::type>()[i]);
-  });
+  return Dispatch(t.dtype, FloatTypes(),
+                  [&](auto tag) { return ToDouble(t.data<typename decltype(tag)::type>()[i]); });
 }
 
 class ReferenceConv final : public Kernel {
@@ -69,9 +69,9 @@ class ReferenceConv final : public Kernel {
         context.inputs[0].data<const X>() + (n * conv_.in_channels + group * group_in) * in_plane_;
     // From one input channel to the next.
     const std::int64_t w_stride = conv_.transposed ? group_out * taps_ : taps_;
-    const W* w = context.inputs[1].data<const W>() +
-                 (conv_.transposed ? group * group_in * group_out + m % group_out : m * group_in) *
-                     taps_;
+    const W* w =
+        context.inputs[1].data<const W>() +
+        (conv_.transposed ? group * group_in * group_out + m % group_out : m * group_in) * taps_;
     X* out = context.outputs[0].data<X>();
 
     const bool one_slope = context.inputs.size() > kConvSlope &&
@@ -99,8 +99,8 @@ class ReferenceConv final : public Kernel {
         for (std::int64_t i = 0; i < pixels.count; ++i) {
           const std::int64_t o = plane + first + ox + i;
           const double addend = ElementOr(0, context.inputs, kConvAddend, o);
-          const double value = ApplyEpilogue(conv_.epilogue, pixels.sums[static_cast<std::size_t>(i)],
-                                             slope, addend);
+          const double value = ApplyEpilogue(
+              conv_.epilogue, pixels.sums[static_cast<std::size_t>(i)], slope, addend);
           out[o] = static_cast<X>(static_cast<ComputeType<X>>(value));
         }
       }

@@ -74,8 +74,9 @@ ConvNd ReadConvTranspose(const OpNode& node, const Shape& x, const Shape& w) {
   for (int a = 0; a < axes; ++a) {
     const auto i = static_cast<std::size_t>(a);
     Require(kernel[i] >= 1, "a kernel of size ", kernel[i]);
-    WindowAxis axis{x[a + 2],     kernel[i], strides[i],
-                    dilations[i], pads[i],   pads[i + static_cast<std::size_t>(axes)],
+    WindowAxis axis{x[a + 2],   kernel[i],
+                    strides[i], dilations[i],
+                    pads[i],    pads[i + static_cast<std::size_t>(axes)],
                     0};
     Require(axis.in >= 1, "nothing to convolve in X ", x);
     constexpr std::int64_t kMost = std::int64_t{1} << 40;  // more than any tensor has

@@ -66,8 +66,8 @@ class GemmConv final : public Kernel {
     }
 
     const std::int64_t m = group * rows;
-    float* out = context.outputs[0].data<float>() +
-                 (n * conv_.out_channels + m) * out_plane_ + begin;
+    float* out =
+        context.outputs[0].data<float>() + (n * conv_.out_channels + m) * out_plane_ + begin;
     Multiply({.a = context.inputs[1].data<const float>() + m * depth,
               .a_row_stride = depth,
               .a_column_stride = 1,
@@ -155,8 +155,7 @@ class GemmConv final : public Kernel {
       for (std::int64_t i = 0; i < n; ++i) out[i] += bias;
       return;
     }
-    const float slope =
-        slopes == nullptr ? 1 : slopes[inputs[kConvSlope].size() == 1 ? 0 : m];
+    const float slope = slopes == nullptr ? 1 : slopes[inputs[kConvSlope].size() == 1 ? 0 : m];
     const float* addends = values(kConvAddend);
     for (std::int64_t i = 0; i < n; ++i) {
       const double addend = addends == nullptr ? 0 : static_cast<double>(addends[at + i]);

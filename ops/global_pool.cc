@@ -59,9 +59,8 @@ class PlanarGlobalPool final : public Kernel {
         for (; i < plane_; ++i) sums[0] += Term(x[i]);
         double total = 0;
         for (double sum : sums) total += sum;
-        out[p] = static_cast<T>(static_cast<C>(pool == Pool::kLp
-                                                   ? RootOfSum(total, order_)
-                                                   : total / static_cast<double>(plane_)));
+        out[p] = static_cast<T>(static_cast<C>(
+            pool == Pool::kLp ? RootOfSum(total, order_) : total / static_cast<double>(plane_)));
       }
     });
   }

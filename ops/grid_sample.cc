@@ -64,9 +64,9 @@ void InferGridSample(const InferContext& context) {
     Require(rank >= 3 && rank - 2 <= kMaxAxes, "sampling over ", rank - 2,
             " spatial axes is not supported (X ", x.shape, ")");
   }
-  Require(grid.shape.rank() == rank && grid.shape[0] == x.shape[0] &&
-              grid.shape[rank - 1] == rank - 2,
-          "X ", x.shape, " and grid ", grid.shape, " do not fit together");
+  Require(
+      grid.shape.rank() == rank && grid.shape[0] == x.shape[0] && grid.shape[rank - 1] == rank - 2,
+      "X ", x.shape, " and grid ", grid.shape, " do not fit together");
   Shape out{x.shape[0], x.shape[1]};
   for (int d = 1; d + 1 < rank; ++d) out.PushBack(grid.shape[d]);
   Require(out.NumElements() == 0 || x.shape.NumElements() > 0, "nothing to sample in X ", x.shape);
@@ -101,7 +101,9 @@ AxisTaps<F> TapsAt(const SampleRule& rule, F coordinate, std::int64_t size) {
                            : ((coordinate + 1) * length - 1) / 2;
   if (rule.interpolation == Interpolation::kNearest) x = std::nearbyint(x);
   if (!(x >= low && x <= high)) {
-    if (rule.padding == Padding::kBorder) x = std::clamp(x, F{0}, length - 1);
+    // A cubic kernel's own taps are clamped instead: its weights change beyond the border.
+    const bool clamps = rule.interpolation != Interpolation::kCubic;
+    if (rule.padding == Padding::kBorder && clamps) x = std::clamp(x, F{0}, length - 1);
     if (rule.padding == Padding::kReflection) x = Reflect(x, low, high);
   }
   // Further away, and for no number at all, nothing but zeros or the edge is read.

@@ -1,5 +1,5 @@
-// InterleavePhases: what remains of a ConvTranspose once a convolution has computed the output pixels
-// of all phases (places modulo the stride) as channels of their own. Engine-internal.
+// InterleavePhases: what remains of a ConvTranspose once a convolution has computed the output
+// pixels of all phases (places modulo the stride) as channels of their own. Engine-internal.
 //
 //   X [N, C, H, W], C = phases of the rows * phases of the columns * channels (and more, unused)
 //   Y [N, M, H * rows - cropped, W * columns - cropped]

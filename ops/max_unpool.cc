@@ -56,9 +56,8 @@ class MaxUnpoolKernel final : public Kernel {
         out_(context.outputs[0].shape) {}
   std::string_view name() const override { return "max_unpool"; }
   void Run(const RunContext& context) const override {
-    DispatchSize(context.inputs[0].dtype, [&](auto tag) {
-      RunTyped<typename decltype(tag)::type>(context);
-    });
+    DispatchSize(context.inputs[0].dtype,
+                 [&](auto tag) { RunTyped<typename decltype(tag)::type>(context); });
   }
 
  private:

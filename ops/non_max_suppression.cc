@@ -80,9 +80,8 @@ std::vector<std::int64_t> Select(const OpNode& node, std::span<const TensorView>
       for (const std::int64_t b : order) {
         if (static_cast<std::int64_t>(selected.size()) == most) break;
         const Box& box = boxes[static_cast<std::size_t>(b)];
-        if (std::any_of(selected.begin(), selected.end(), [&](const Box& other) {
-              return Overlap(box, other, iou_threshold);
-            })) {
+        if (std::any_of(selected.begin(), selected.end(),
+                        [&](const Box& other) { return Overlap(box, other, iou_threshold); })) {
           continue;
         }
         selected.push_back(box);

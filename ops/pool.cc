@@ -214,8 +214,8 @@ class PlanarPool final : public Kernel {
     const C value = row.values[x];
     if constexpr (pool == Pool::kLp) return static_cast<T>(RootOfSum(value, order_));
     if constexpr (pool == Pool::kAverage) {
-      const auto columns = static_cast<double>(
-          g_.axes.back().taps[static_cast<std::size_t>(x)].divisor);
+      const auto columns =
+          static_cast<double>(g_.axes.back().taps[static_cast<std::size_t>(x)].divisor);
       return static_cast<T>(value / static_cast<C>(divisor * columns));
     }
     return static_cast<T>(value);

@@ -93,7 +93,7 @@ struct TapTable {
 // What a Resize or Upsample node does, by the rules of its opset.
 struct ResizePlan {
   ResizeFilter filter;
-  std::vector<int> resized;  // the axes that scales, sizes and roi speak of
+  std::vector<int> resized;      // the axes that scales, sizes and roi speak of
   std::vector<ResizeAxis> axes;  // one for each dimension
   bool from_scales = false;      // rather than from sizes
   bool knows_roi = true;         // false: SetRoi is still to be called

@@ -60,7 +60,9 @@ template <typename T>
 class RoiAlignKernel final : public Kernel {
  public:
   explicit RoiAlignKernel(const PrepareContext& context)
-      : rule_(context.node), x_(context.inputs[0].shape), regions_(context.inputs[kRois].shape[0]) {}
+      : rule_(context.node),
+        x_(context.inputs[0].shape),
+        regions_(context.inputs[kRois].shape[0]) {}
 
   std::string_view name() const override { return "roi_align"; }
   std::size_t ScratchBytesPerThread() const override {
@@ -94,7 +96,7 @@ class RoiAlignKernel final : public Kernel {
 
   // A region along one axis.
   struct Side {
-    C begin, bin;           // place, and size of an output element
+    C begin, bin;          // place, and size of an output element
     std::int64_t samples;  // of one output element
   };
 

@@ -92,7 +92,11 @@ TEST(ConvNd, FollowsTheDefinition) {
   Check({"Conv", {1, 2, 4, 5, 6}, {3, 2, 2, 3, 2}, {1, 1, 1}, {1, 1, 1}, {0, 1, 0, 1, 2, 0}});
   Check({"Conv", {2, 4, 5, 3, 9}, {6, 2, 3, 1, 2}, {2, 1, 3}, {1, 2, 2}, {2, 0, 1, 1, 0, 2}, 2});
   Check({"Conv", {1, 2, 7, 9, 11}, {2, 2, 2, 2, 2}, {1, 2, 1}, {3, 2, 5}, {3, 1, 4, 0, 1, 2}});
-  Check({"Conv", {1, 2, 3, 3, 3, 3}, {2, 2, 2, 2, 2, 2}, {1, 1, 1, 1}, {1, 1, 1, 1},
+  Check({"Conv",
+         {1, 2, 3, 3, 3, 3},
+         {2, 2, 2, 2, 2, 2},
+         {1, 1, 1, 1},
+         {1, 1, 1, 1},
          {0, 1, 0, 1, 1, 0, 1, 0}});
   Check({"Conv", {1, 3, 3, 70, 5}, {7, 3, 3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1, 1, 1, 1}});
 }
@@ -114,9 +118,9 @@ TEST(ConvNd, ComputesDoubles) {
                        .In(Values<double>({1, 1, 1, 1, 2}, {1, 1e-30}))
                        .RunOne();
   EXPECT_DOUBLE_EQ(y.data<double>()[0], 2e-30);
-  EXPECT_THROW(OpCall("Conv").In(Iota<std::int32_t>({1, 1, 2})).In(Iota<std::int32_t>({1, 1, 2}))
-                   .Infer(),
-               Error);
+  EXPECT_THROW(
+      OpCall("Conv").In(Iota<std::int32_t>({1, 1, 2})).In(Iota<std::int32_t>({1, 1, 2})).Infer(),
+      Error);
   EXPECT_EQ(OpCall("Conv").In(Iota({0, 1, 2, 2, 2})).In(Iota({1, 1, 1, 1, 1})).RunOne().shape(),
             (Shape{0, 1, 2, 2, 2}));
 }
@@ -127,7 +131,11 @@ TEST(ConvTranspose, FollowsTheDefinition) {
   Check({"ConvTranspose", {1, 4, 5, 4}, {4, 3, 3, 2}, {2, 2}, {2, 3}, {1, 2, 0, 1}, 2, {1, 0}});
   Check({"ConvTranspose", {1, 4, 3, 70}, {4, 1, 3, 2}, {1, 2}, {1, 1}, {0, 0, 0, 0}, 4});
   Check({"ConvTranspose", {1, 2, 7}, {2, 3, 4}, {3}, {1}, {1, 2}, 1, {2}});
-  Check({"ConvTranspose", {1, 2, 2, 3, 2}, {2, 2, 2, 3, 2}, {2, 1, 3}, {1, 2, 1},
+  Check({"ConvTranspose",
+         {1, 2, 2, 3, 2},
+         {2, 2, 2, 3, 2},
+         {2, 1, 3},
+         {1, 2, 1},
          {0, 1, 1, 1, 0, 0}});
   Check({"ConvTranspose", {1, 1, 3, 3}, {1, 1, 1, 1}, {3, 2}, {1, 1}, {0, 0, 0, 0}});
 }
@@ -150,8 +158,7 @@ TEST(ConvTranspose, PadsForAShape) {
             (std::vector<float>{1, 2, 13, 20}));
   EXPECT_EQ(run(call().Attr("output_shape", Ints{7})),
             (std::vector<float>{1, 2, 13, 20, 30, 0, 0}));
-  EXPECT_EQ(run(call().Attr("output_padding", Ints{1})),
-            (std::vector<float>{1, 2, 13, 20, 30, 0}));
+  EXPECT_EQ(run(call().Attr("output_padding", Ints{1})), (std::vector<float>{1, 2, 13, 20, 30, 0}));
   EXPECT_EQ(run(call().Attr("pads", Ints{1, 1})), (std::vector<float>{2, 13, 20}));
 }
 
@@ -187,8 +194,8 @@ TEST(ConvTranspose, HasTheFieldOfItsWindow) {
           .Attr("strides", Ints{1, 3})
           .Attr("pads", Ints{0, 1, 0, 0})
           .In(std::move(x))
-          .Const(Floats({1, 1, 1, kernel},
-                        std::vector<float>(static_cast<std::size_t>(kernel), 1.f)));
+          .Const(
+              Floats({1, 1, 1, kernel}, std::vector<float>(static_cast<std::size_t>(kernel), 1.f)));
     };
     const auto field = make(Iota({1, 1, 2, n})).Field();
     ASSERT_TRUE(field);
@@ -234,10 +241,9 @@ TEST(InterleavePhases, PutsPhasesInTheirPlaces) {
         for (std::int64_t m = 0; m < channels; ++m) {
           for (std::int64_t row = 1; row < 6; ++row) {
             for (std::int64_t column = 2; column < 15; ++column) {
-              const std::int64_t c =
-                  (row % 2 * 3 + column % 3) * phase_stride + m * channel_stride;
-              ASSERT_EQ(*value++, x.data<float>()[((n * shape[1] + c) * 4 + row / 2) * 5 +
-                                                  column / 3]);
+              const std::int64_t c = (row % 2 * 3 + column % 3) * phase_stride + m * channel_stride;
+              ASSERT_EQ(*value++,
+                        x.data<float>()[((n * shape[1] + c) * 4 + row / 2) * 5 + column / 3]);
             }
           }
         }

@@ -153,7 +153,8 @@ TEST(Pool, TakesAnyNumberOfAxes) {
   const Tensor middle = call("AveragePool", {1, 3, 1}).RunOne();
   EXPECT_EQ(middle.shape(), (Shape{1, 2, 2, 1, 4}));
   EXPECT_EQ(ToVector<double>(middle)[6], 18);  // of 14, 18 and 22
-  const Tensor padded = call("AveragePool", {2, 1, 1}).Attr("pads", Ints{1, 0, 0, 0, 0, 0}).RunOne();
+  const Tensor padded =
+      call("AveragePool", {2, 1, 1}).Attr("pads", Ints{1, 0, 0, 0, 0, 0}).RunOne();
   EXPECT_EQ(padded.shape(), (Shape{1, 2, 2, 3, 4}));
   EXPECT_EQ(ToVector<double>(padded)[1], 1);
   EXPECT_EQ(ToVector<double>(padded)[13], 7);

@@ -35,12 +35,10 @@ std::vector<float> SampleRow(const std::vector<float>& columns, const char* mode
 TEST(GridSample, InterpolatesAndPads) {
   using F = std::vector<float>;
   const F columns{0, 0.25f, 2.5f, 3, 3.25f, -0.25f, 5, -2};
-  EXPECT_EQ(SampleRow(columns, "bilinear", "zeros", 0),
-            (F{1, 1.25f, 3.5f, 4, 3, 0.75f, 0, 0}));
+  EXPECT_EQ(SampleRow(columns, "bilinear", "zeros", 0), (F{1, 1.25f, 3.5f, 4, 3, 0.75f, 0, 0}));
   EXPECT_EQ(SampleRow(columns, "bilinear", "border", 0), (F{1, 1.25f, 3.5f, 4, 4, 1, 4, 1}));
   // Mirrored at -0.5 and 3.5: column 5 is column 2, column -2 is column 1.
-  EXPECT_EQ(SampleRow(columns, "bilinear", "reflection", 0),
-            (F{1, 1.25f, 3.5f, 4, 4, 1, 3, 2}));
+  EXPECT_EQ(SampleRow(columns, "bilinear", "reflection", 0), (F{1, 1.25f, 3.5f, 4, 4, 1, 3, 2}));
   // Ties go to even columns.
   EXPECT_EQ(SampleRow({0, 0.25f, 0.5f, 1.5f, 2.5f, 3.75f, -0.25f}, "nearest", "zeros", 0),
             (F{1, 1, 1, 3, 3, 0, 1}));
@@ -60,8 +58,8 @@ TEST(GridSample, AlignsCorners) {
 
 TEST(GridSample, CubicFollowsKeysKernel) {
   // Half way between two pixels: -3/32 and 19/32 with a = -0.75.
-  EXPECT_NEAR(SampleRow({1.5f}, "bicubic", "zeros", 0)[0],
-              -0.09375f * (1 + 4) + 0.59375f * (2 + 3), 1e-6f);
+  EXPECT_NEAR(SampleRow({1.5f}, "bicubic", "zeros", 0)[0], -0.09375f * (1 + 4) + 0.59375f * (2 + 3),
+              1e-6f);
   EXPECT_NEAR(SampleRow({0.5f}, "bicubic", "zeros", 0)[0], -0.09375f * 3 + 0.59375f * (1 + 2),
               1e-6f);
   EXPECT_NEAR(SampleRow({0.5f}, "bicubic", "border", 0)[0],
