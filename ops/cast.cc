@@ -1,8 +1,6 @@
 // Cast between all element types.
 // https://onnx.ai/onnx/operators/onnx__Cast.html
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <type_traits>
 
 #include "ops/elements.h"
@@ -22,31 +20,13 @@ void InferCast(const InferContext& context) {
   context.SetOutput(0, TargetType(context.node), context.Input(0).shape);
 }
 
-// Floats are truncated to integers; what the specification leaves open (values out of range, NaN)
-// saturates and becomes 0.
-template <typename To, typename From>
-To Convert(From value) {
-  if constexpr (std::is_same_v<To, bool>) {
-    return value != From{0};
-  } else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
-    using Limits = std::numeric_limits<To>;
-    // 2^digits is exact in every float type, unlike the greatest integer itself.
-    const From end = std::ldexp(From{1}, Limits::digits);
-    if (value >= end) return Limits::max();
-    if (value > static_cast<From>(Limits::lowest()) - 1) return static_cast<To>(value);
-    if (std::isnan(value)) return To{0};
-    return Limits::lowest();
-  } else {
-    return static_cast<To>(value);
-  }
-}
-
 template <typename From, typename To>
 void ConvertRange(const void* in, void* out, std::int64_t begin, std::int64_t end) {
   const From* from = static_cast<const From*>(in);
   To* to = static_cast<To*>(out);
   for (std::int64_t i = begin; i < end; ++i) {
-    to[i] = static_cast<To>(Convert<ComputeType<To>>(static_cast<ComputeType<From>>(from[i])));
+    to[i] =
+        static_cast<To>(ConvertElement<ComputeType<To>>(static_cast<ComputeType<From>>(from[i])));
   }
 }
 

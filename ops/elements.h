@@ -1,7 +1,9 @@
 // C++ types for tensor elements, and the choice of a template by element type at plan time.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include "ops/error.h"
@@ -39,6 +41,8 @@ using NumberTypes =
 using AllTypes =
     TypeList<float, double, Half, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
              std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, bool>;
+using IntegerTypes = TypeList<std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
+                              std::uint16_t, std::uint32_t, std::uint64_t>;
 // One type for every element size: for operators that only move data.
 using SizeTypes = TypeList<std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>;
 
@@ -73,10 +77,44 @@ auto DispatchSize(DType dtype, F&& f) {
   }
 }
 
+// Whether `dtype` is in the list.
+template <typename... Ts>
+constexpr bool Contains(TypeList<Ts...>, DType dtype) {
+  return ((dtype == DTypeOf<Ts>()) || ...);
+}
+
 // Throws Error unless `dtype` is in the list.
 template <typename List>
 void RequireType(DType dtype, List list) {
   Dispatch(dtype, list, [](auto) {});
+}
+
+// The same for an operator that takes more types from opset `since` on: those of `list`, and those
+// of `before` until then. `opset` is the model's.
+template <typename Before, typename List>
+void RequireType(DType dtype, int opset, Before before, int since, List list) {
+  RequireType(dtype, list);
+  Require(opset >= since || Contains(before, dtype), "element type ", dtype,
+          " is not supported before opset ", since);
+}
+
+// `value` as another type. Floats are truncated to integers; those out of range saturate, and NaN
+// becomes 0.
+template <typename To, typename From>
+To ConvertElement(From value) {
+  if constexpr (std::is_same_v<To, bool>) {
+    return value != From{0};
+  } else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
+    using Limits = std::numeric_limits<To>;
+    // 2^digits is exact in every float type, unlike the greatest integer itself.
+    const From end = std::ldexp(From{1}, Limits::digits);
+    if (value >= end) return Limits::max();
+    if (value > static_cast<From>(Limits::lowest()) - 1) return static_cast<To>(value);
+    if (std::isnan(value)) return To{0};
+    return Limits::lowest();
+  } else {
+    return static_cast<To>(value);
+  }
 }
 
 }  // namespace tessera

@@ -9,6 +9,8 @@ namespace tessera {
 extern const OpDef kAbsOp;
 extern const OpDef kAddOp;
 extern const OpDef kAndOp;
+extern const OpDef kArgMaxOp;
+extern const OpDef kArgMinOp;
 extern const OpDef kAveragePoolOp;
 extern const OpDef kBatchNormalizationOp;
 extern const OpDef kCastOp;
@@ -18,9 +20,11 @@ extern const OpDef kConstantOfShapeOp;
 extern const OpDef kConstantOp;
 extern const OpDef kConvOp;
 extern const OpDef kConvPairOp;
+extern const OpDef kCumSumOp;
 extern const OpDef kDepthToSpaceOp;
 extern const OpDef kDivOp;
 extern const OpDef kDropoutOp;
+extern const OpDef kEinsumOp;
 extern const OpDef kEluOp;
 extern const OpDef kEqualOp;
 extern const OpDef kExpOp;
@@ -37,15 +41,25 @@ extern const OpDef kGlobalAveragePoolOp;
 extern const OpDef kGlobalMaxPoolOp;
 extern const OpDef kGreaterOp;
 extern const OpDef kGreaterOrEqualOp;
+extern const OpDef kGroupNormalizationOp;
+extern const OpDef kGruOp;
 extern const OpDef kHardSigmoidOp;
 extern const OpDef kHardSwishOp;
+extern const OpDef kHardmaxOp;
 extern const OpDef kIdentityOp;
+extern const OpDef kInstanceNormalizationOp;
+extern const OpDef kLayerNormalizationOp;
 extern const OpDef kLeakyReluOp;
 extern const OpDef kLessOp;
 extern const OpDef kLessOrEqualOp;
+extern const OpDef kLogSoftmaxOp;
+extern const OpDef kLpNormalizationOp;
+extern const OpDef kLrnOp;
+extern const OpDef kLstmOp;
 extern const OpDef kMatMulOp;
 extern const OpDef kMaxOp;
 extern const OpDef kMaxPoolOp;
+extern const OpDef kMeanVarianceNormalizationOp;
 extern const OpDef kMinOp;
 extern const OpDef kMulAddOp;
 extern const OpDef kMulOp;
@@ -56,10 +70,20 @@ extern const OpDef kPReluOp;
 extern const OpDef kPadOp;
 extern const OpDef kPixelCorrelationOp;
 extern const OpDef kPowOp;
+extern const OpDef kReduceL1Op;
+extern const OpDef kReduceL2Op;
+extern const OpDef kReduceLogSumExpOp;
+extern const OpDef kReduceLogSumOp;
+extern const OpDef kReduceMaxOp;
 extern const OpDef kReduceMeanOp;
+extern const OpDef kReduceMinOp;
+extern const OpDef kReduceProdOp;
+extern const OpDef kReduceSumOp;
+extern const OpDef kReduceSumSquareOp;
 extern const OpDef kReluOp;
 extern const OpDef kReshapeOp;
 extern const OpDef kResizeOp;
+extern const OpDef kRnnOp;
 extern const OpDef kShapeOp;
 extern const OpDef kSigmoidOp;
 extern const OpDef kSizeOp;
@@ -71,6 +95,7 @@ extern const OpDef kSqrtOp;
 extern const OpDef kSqueezeOp;
 extern const OpDef kSubOp;
 extern const OpDef kTanhOp;
+extern const OpDef kTopKOp;
 extern const OpDef kTransposeOp;
 extern const OpDef kUnsqueezeOp;
 extern const OpDef kUpsampleOp;
@@ -83,6 +108,8 @@ const OpDef* const kOps[] = {
     &kAbsOp,
     &kAddOp,
     &kAndOp,
+    &kArgMaxOp,
+    &kArgMinOp,
     &kAveragePoolOp,
     &kBatchNormalizationOp,
     &kCastOp,
@@ -92,9 +119,11 @@ const OpDef* const kOps[] = {
     &kConstantOp,
     &kConvOp,
     &kConvPairOp,
+    &kCumSumOp,
     &kDepthToSpaceOp,
     &kDivOp,
     &kDropoutOp,
+    &kEinsumOp,
     &kEluOp,
     &kEqualOp,
     &kExpOp,
@@ -111,15 +140,25 @@ const OpDef* const kOps[] = {
     &kGlobalMaxPoolOp,
     &kGreaterOp,
     &kGreaterOrEqualOp,
+    &kGroupNormalizationOp,
+    &kGruOp,
     &kHardSigmoidOp,
     &kHardSwishOp,
+    &kHardmaxOp,
     &kIdentityOp,
+    &kInstanceNormalizationOp,
+    &kLayerNormalizationOp,
     &kLeakyReluOp,
     &kLessOp,
     &kLessOrEqualOp,
+    &kLogSoftmaxOp,
+    &kLpNormalizationOp,
+    &kLrnOp,
+    &kLstmOp,
     &kMatMulOp,
     &kMaxOp,
     &kMaxPoolOp,
+    &kMeanVarianceNormalizationOp,
     &kMinOp,
     &kMulAddOp,
     &kMulOp,
@@ -130,10 +169,20 @@ const OpDef* const kOps[] = {
     &kPadOp,
     &kPixelCorrelationOp,
     &kPowOp,
+    &kReduceL1Op,
+    &kReduceL2Op,
+    &kReduceLogSumExpOp,
+    &kReduceLogSumOp,
+    &kReduceMaxOp,
     &kReduceMeanOp,
+    &kReduceMinOp,
+    &kReduceProdOp,
+    &kReduceSumOp,
+    &kReduceSumSquareOp,
     &kReluOp,
     &kReshapeOp,
     &kResizeOp,
+    &kRnnOp,
     &kShapeOp,
     &kSigmoidOp,
     &kSizeOp,
@@ -145,6 +194,7 @@ const OpDef* const kOps[] = {
     &kSqueezeOp,
     &kSubOp,
     &kTanhOp,
+    &kTopKOp,
     &kTransposeOp,
     &kUnsqueezeOp,
     &kUpsampleOp,
