@@ -74,23 +74,41 @@ void Graph::RemoveDeadNodes() {
   }
 }
 
+namespace {
+
+std::vector<TensorInfo> Infos(const Graph& graph, const std::vector<ValueId>& ids) {
+  std::vector<TensorInfo> infos;
+  infos.reserve(ids.size());
+  for (ValueId v : ids) infos.push_back(v == kNoValue ? TensorInfo{} : graph.value(v).info);
+  return infos;
+}
+
+}  // namespace
+
+std::vector<TensorInfo> InputInfos(const Graph& graph, const Node& node) {
+  return Infos(graph, node.inputs);
+}
+
+std::vector<TensorInfo> OutputInfos(const Graph& graph, const Node& node) {
+  return Infos(graph, node.outputs);
+}
+
 std::string Describe(const Node& node) {
   return StrCat("node '", node.op.name, "' (", node.op.type, ")");
 }
 
-void FailAtNode(const Graph& graph, const Node& node, std::string_view reason) {
+void FailAtNode(const std::string& file, const Node& node, std::span<const TensorInfo> inputs,
+                std::string_view reason) {
   std::string shapes;
-  for (ValueId v : node.inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!shapes.empty()) shapes += ", ";
-    if (v == kNoValue) {
-      shapes += "-";
-    } else if (const TensorInfo& info = graph.value(v).info; info.present) {
-      shapes += StrCat(info.dtype, " ", info.shape);
+    if (inputs[i].present) {
+      shapes += StrCat(inputs[i].dtype, " ", inputs[i].shape);
     } else {
-      shapes += "?";
+      shapes += node.inputs[i] == kNoValue ? "-" : "?";
     }
   }
-  throw Error(StrCat(graph.file, ": ", Describe(node), ": ", reason, " [inputs: ", shapes, "]"));
+  throw Error(StrCat(file, ": ", Describe(node), ": ", reason, " [inputs: ", shapes, "]"));
 }
 
 }  // namespace tessera

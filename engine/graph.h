@@ -1,7 +1,9 @@
 // A network as a list of nodes in execution order over typed, named values.
 #pragma once
 
+#include <memory>
 #include <new>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -22,11 +24,18 @@ struct Value {
   TensorInfo info;
 };
 
+struct Graph;
+
 struct Node {
   OpNode op;
   const OpDef* def = nullptr;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
+  // Sub-graphs: then and else of an If, the body of a Loop. What a body reads of the graph around
+  // it are inputs of the body, after its own, and of the node: those of an If's `then`, then those
+  // of its `else`; those of a Loop's body.
+  std::vector<std::shared_ptr<const Graph>> bodies = {};
+  std::size_t num_own_body_inputs = 0;  // of each body
 };
 
 // Nodes are sorted topologically: every node comes after those that make its inputs. A value has
@@ -37,7 +46,7 @@ struct Graph {
   std::vector<Value> values;
   std::vector<Node> nodes;
   std::vector<ValueId> inputs, outputs;
-  // As the model declares them, in the order of inputs and outputs.
+  // As the model declares them, in the order of inputs and outputs; none in a sub-graph.
   std::vector<ValueDecl> input_decls, output_decls;
 
   const Value& value(ValueId id) const { return values[static_cast<std::size_t>(id)]; }
@@ -65,21 +74,33 @@ struct Graph {
 // "node 'Conv_0' (Conv)".
 std::string Describe(const Node& node);
 
-// An Error about a node: file, node, operator, reason, and its inputs' types and shapes.
-[[noreturn]] void FailAtNode(const Graph& graph, const Node& node, std::string_view reason);
+// The inputs' and outputs' infos of a node, absent ones as not present.
+std::vector<TensorInfo> InputInfos(const Graph& graph, const Node& node);
+std::vector<TensorInfo> OutputInfos(const Graph& graph, const Node& node);
 
-// What `work` on a node returns. Its Errors, and lack of memory, become Errors about the node.
-template <typename Work>
-auto AtNode(const Graph& graph, const Node& node, Work&& work) {
+// An Error about a node: file, node, operator, reason, and its inputs' types and shapes.
+[[noreturn]] void FailAtNode(const std::string& file, const Node& node,
+                             std::span<const TensorInfo> inputs, std::string_view reason);
+
+// What `work` on a node returns. Its Errors, and lack of memory, become Errors about the node;
+// inputs() gives the infos of its inputs for that.
+template <typename Inputs, typename Work>
+auto AtNode(const std::string& file, const Node& node, Inputs&& inputs, Work&& work) {
   try {
     return work();
   } catch (const Error& e) {
-    FailAtNode(graph, node, e.what());
+    FailAtNode(file, node, inputs(), e.what());
   } catch (const std::bad_alloc&) {
-    FailAtNode(graph, node, "not enough memory");
+    FailAtNode(file, node, inputs(), "not enough memory");
   } catch (const std::length_error&) {  // of a vector that could never be that long
-    FailAtNode(graph, node, "not enough memory");
+    FailAtNode(file, node, inputs(), "not enough memory");
   }
+}
+
+template <typename Work>
+auto AtNode(const Graph& graph, const Node& node, Work&& work) {
+  return AtNode(
+      graph.file, node, [&] { return InputInfos(graph, node); }, work);
 }
 
 }  // namespace tessera

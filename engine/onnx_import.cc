@@ -57,6 +57,13 @@ void CopyTyped(const Field& field, Tensor& tensor, const std::string& what) {
   for (const auto& v : field) *out++ = static_cast<T>(v);
 }
 
+// Attributes of an operator that hold its bodies, in the order of Node::bodies.
+std::vector<std::string> BodyNames(const std::string& type) {
+  if (type == "If") return {"then_branch", "else_branch"};
+  return {"body"};
+}
+
+// Reads one graph: the model's, or with the help of another Importer a body in it.
 class Importer {
  public:
   Importer(std::string file, std::filesystem::path folder)
@@ -74,16 +81,100 @@ class Importer {
             model.ir_version(), " is not supported (", kMinIr, " to ", kMaxIr, " are)");
     graph_.file = file_;
     graph_.opset = Opset(model);
-    onnx::GraphProto& g = *model.mutable_graph();
+    // First which operators are unknown, all of them: a person wants to know at once.
+    std::map<std::string, std::string> unsupported;  // operator -> first node that uses it
+    ListUnsupported(model.graph(), unsupported);
+    if (!unsupported.empty()) {
+      std::string list;
+      for (const auto& [type, node] : unsupported) {
+        list += StrCat(list.empty() ? "" : ", ", type, " (node '", node, "')");
+      }
+      throw Error(StrCat(file_, ": operators that are not supported: ", list));
+    }
+    ReadGraph(*model.mutable_graph());
+    return std::move(graph_);
+  }
+
+ private:
+  explicit Importer(Importer& around) : Importer(around.file_, around.folder_) {
+    around_ = &around;
+    graph_.file = file_;
+    graph_.opset = around.graph_.opset;
+  }
+
+  void ReadGraph(onnx::GraphProto& g) {
     ReadInitializers(g);
     ReadInputs(g);
     ReadNodes(g);
     ReadOutputs(g);
     SortNodes();
-    return std::move(graph_);
   }
 
- private:
+  bool IsBody() const { return around_ != nullptr; }
+
+  // The value of that name, of this graph or of one around it, which then becomes an input of this
+  // one. kNoValue if there is none.
+  ValueId Find(const std::string& name) {
+    if (const auto it = by_name_.find(name); it != by_name_.end()) return it->second;
+    const ValueId outside = IsBody() ? around_->Find(name) : kNoValue;
+    if (outside == kNoValue) return kNoValue;
+    const ValueId inside = graph_.AddValue(name);
+    by_name_[name] = inside;
+    if (around_->graph_.Constant(outside) != nullptr) {
+      graph_.value(inside).info = around_->graph_.value(outside).info;
+    } else {
+      graph_.inputs.push_back(inside);
+      captured_.push_back(outside);
+    }
+    return inside;
+  }
+
+  void ListUnsupported(const onnx::GraphProto& g, std::map<std::string, std::string>& list) const {
+    for (int i = 0; i < g.node_size(); ++i) {
+      const auto& proto = g.node(i);
+      const std::string type = IsDefaultDomain(proto.domain())
+                                   ? proto.op_type()
+                                   : StrCat(proto.domain(), ".", proto.op_type());
+      const OpDef* def = FindOp(type);
+      if (def == nullptr || def->internal || graph_.opset < def->first_opset ||
+          graph_.opset > def->last_opset) {
+        list.try_emplace(type, NodeName(proto, i));
+      }
+      for (const auto& attribute : proto.attribute()) {
+        if (attribute.has_g()) ListUnsupported(attribute.g(), list);
+      }
+    }
+  }
+
+  // Reads the bodies of a node from its attributes, and adds what they read of this graph to its
+  // inputs.
+  void ReadBodies(onnx::NodeProto& proto, Node& node, const std::string& what) {
+    if (node.def->num_bodies == 0) return;
+    const bool is_loop = node.def->num_bodies == 1;
+    const std::size_t own_inputs = is_loop ? std::max<std::size_t>(2, node.inputs.size()) : 1;
+    node.inputs.resize(own_inputs, kNoValue);
+    node.num_own_body_inputs = is_loop ? own_inputs : 0;
+    for (const std::string& name : BodyNames(node.op.type)) {
+      const auto attribute =
+          std::find_if(proto.mutable_attribute()->begin(), proto.mutable_attribute()->end(),
+                       [&](const auto& a) { return a.name() == name && a.has_g(); });
+      Require(attribute != proto.mutable_attribute()->end(), what, ": has no graph '", name, "'");
+      Importer importer(*this);
+      importer.ReadGraph(*attribute->mutable_g());
+      const Graph& body = importer.graph_;
+      const std::size_t inputs = body.inputs.size() - importer.captured_.size();
+      const std::size_t outputs = node.outputs.size() + (is_loop ? 1 : 0);
+      Require(inputs == node.num_own_body_inputs, what, ": '", name, "' has ", inputs,
+              " inputs instead of ", node.num_own_body_inputs);
+      Require(body.outputs.size() == outputs, what, ": '", name, "' has ", body.outputs.size(),
+              " outputs instead of ", outputs);
+      Require(!is_loop || node.outputs.size() + 2 >= own_inputs, what, ": ", node.outputs.size(),
+              " outputs for ", own_inputs - 2, " values that are carried on");
+      node.inputs.insert(node.inputs.end(), importer.captured_.begin(), importer.captured_.end());
+      node.bodies.push_back(std::make_shared<const Graph>(std::move(importer.graph_)));
+    }
+  }
+
   int Opset(const onnx::ModelProto& model) const {
     for (const auto& set : model.opset_import()) {
       if (!IsDefaultDomain(set.domain())) continue;
@@ -234,7 +325,7 @@ class Importer {
       const std::string what = StrCat(file_, ": input '", proto.name(), "'");
       Require(!proto.name().empty(), what, " has no name");
       Require(known == by_name_.end(), what, " is there twice");
-      graph_.input_decls.push_back(ReadDecl(proto, what));
+      if (!IsBody()) graph_.input_decls.push_back(ReadDecl(proto, what));
       const ValueId id = graph_.AddValue(proto.name());
       by_name_[proto.name()] = id;
       graph_.inputs.push_back(id);
@@ -245,10 +336,9 @@ class Importer {
     Require(g.output_size() > 0, file_, ": the graph has no output");
     for (const auto& proto : g.output()) {
       const std::string what = StrCat(file_, ": output '", proto.name(), "'");
-      const auto it = by_name_.find(proto.name());
-      Require(it != by_name_.end(), what, " is made by no node");
-      graph_.output_decls.push_back(ReadDecl(proto, what));
-      graph_.outputs.push_back(it->second);
+      graph_.outputs.push_back(Find(proto.name()));
+      Require(graph_.outputs.back() != kNoValue, what, " is made by no node");
+      if (!IsBody()) graph_.output_decls.push_back(ReadDecl(proto, what));
     }
   }
 
@@ -279,6 +369,8 @@ class Importer {
           out.Set(a.name(), std::make_shared<const Tensor>(
                                 ReadTensor(a.t(), StrCat(what, ": attribute '", a.name(), "'"))));
           break;
+        case A::GRAPH:  // see ReadBodies
+          break;
         default:
           throw Error(
               StrCat(what, ": attribute '", a.name(), "' has a type that is not supported"));
@@ -288,27 +380,6 @@ class Importer {
   }
 
   void ReadNodes(onnx::GraphProto& g) {
-    // First which operators are unknown, all of them: a person wants to know at once.
-    std::map<std::string, std::string> unsupported;  // operator -> first node that uses it
-    for (int i = 0; i < g.node_size(); ++i) {
-      const auto& proto = g.node(i);
-      const std::string type = IsDefaultDomain(proto.domain())
-                                   ? proto.op_type()
-                                   : StrCat(proto.domain(), ".", proto.op_type());
-      const OpDef* def = FindOp(type);
-      if (def == nullptr || def->internal || graph_.opset < def->first_opset ||
-          graph_.opset > def->last_opset) {
-        unsupported.try_emplace(type, NodeName(proto, i));
-      }
-    }
-    if (!unsupported.empty()) {
-      std::string list;
-      for (const auto& [type, node] : unsupported) {
-        list += StrCat(list.empty() ? "" : ", ", type, " (node '", node, "')");
-      }
-      throw Error(StrCat(file_, ": operators that are not supported: ", list));
-    }
-
     // Outputs first, so that nodes may come in any order.
     for (int i = 0; i < g.node_size(); ++i) {
       for (const std::string& name : g.node(i).output()) {
@@ -320,7 +391,7 @@ class Importer {
     }
     std::set<std::string> names;
     for (int i = 0; i < g.node_size(); ++i) {
-      const onnx::NodeProto proto = std::move(*g.mutable_node(i));
+      onnx::NodeProto proto = std::move(*g.mutable_node(i));
       Node node;
       node.op.name = NodeName(proto, i);
       while (!names.insert(node.op.name).second) node.op.name += StrCat("#", i);
@@ -334,9 +405,8 @@ class Importer {
           node.inputs.push_back(kNoValue);
           continue;
         }
-        const auto it = by_name_.find(name);
-        Require(it != by_name_.end(), what, ": its input '", name, "' does not exist");
-        node.inputs.push_back(it->second);
+        node.inputs.push_back(Find(name));
+        Require(node.inputs.back() != kNoValue, what, ": its input '", name, "' does not exist");
       }
       const int inputs = proto.input_size();
       Require(inputs >= node.def->min_inputs &&
@@ -349,7 +419,9 @@ class Importer {
       for (const std::string& name : proto.output()) {
         node.outputs.push_back(name.empty() ? kNoValue : by_name_.at(name));
       }
-      Require(!node.outputs.empty() && node.outputs[0] != kNoValue, what, ": no output 0");
+      Require(!node.outputs.empty() && (node.outputs[0] != kNoValue || node.def->num_bodies > 0),
+              what, ": no output 0");
+      ReadBodies(proto, node, what);
       graph_.nodes.push_back(std::move(node));
     }
   }
@@ -397,6 +469,10 @@ class Importer {
   std::filesystem::path folder_;
   Graph graph_;
   std::unordered_map<std::string, ValueId> by_name_;
+  // For a body only: the graph that it stands in, and what it reads there, which are the last of
+  // its inputs.
+  Importer* around_ = nullptr;
+  std::vector<ValueId> captured_;
 };
 
 }  // namespace

@@ -58,6 +58,14 @@ void RunPasses(Graph& graph, PassStage stage, const std::set<std::string, std::l
     if (pass.stage != stage || disabled.contains(pass.name)) continue;
     if (pass.run(graph) > 0) graph.RemoveDeadNodes();
   }
+  if (stage == PassStage::kFast) return;
+  for (Node& node : graph.nodes) {
+    for (std::shared_ptr<const Graph>& body : node.bodies) {
+      auto rewritten = std::make_shared<Graph>(*body);
+      RunPasses(*rewritten, stage, disabled);
+      body = std::move(rewritten);
+    }
+  }
 }
 
 std::set<std::string, std::less<>> DisabledPasses(std::span<const std::string> names) {

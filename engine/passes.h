@@ -28,7 +28,8 @@ struct Pass {
 std::span<const Pass> AllPasses();
 
 // Runs the passes of a stage except those in `disabled` (the required ones run always), and removes
-// what became dead.
+// what became dead. Bodies of nodes, which have no plan of their own, get those that are run once
+// after import.
 void RunPasses(Graph& graph, PassStage stage, const std::set<std::string, std::less<>>& disabled);
 
 // Names in `names` and in the environment variable TESSERA_DISABLE (comma-separated).

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <map>
 
-#include "engine/infer.h"
 #include "ops/reorder.h"
 
 namespace tessera {
@@ -457,15 +456,7 @@ class Planner {
 
 }  // namespace
 
-Plan MakePlan(Graph graph, std::span<const Shape> input_shapes, const PlanOptions& options,
-              PackCache& packs) {
-  InferShapes(graph, input_shapes);
-  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
-    const DType declared = graph.output_decls[i].dtype,
-                dtype = graph.value(graph.outputs[i]).info.dtype;
-    Require(dtype == declared, graph.file, ": output '", graph.output_decls[i].name, "' is ", dtype,
-            ", declared as ", declared);
-  }
+Plan MakePlan(Graph graph, const PlanOptions& options, PackCache& packs) {
   if (!options.reference) RunPasses(graph, PassStage::kFast, options.disabled_passes);
   return Planner(graph, options, packs).Make();
 }

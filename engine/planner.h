@@ -46,9 +46,8 @@ struct PlanOptions {
   bool reference = false;
 };
 
-// Infers shapes, runs the fast passes, chooses layouts and kernels, places buffers.
-// Throws Error where the network does not accept the shapes.
-Plan MakePlan(Graph graph, std::span<const Shape> input_shapes, const PlanOptions& options,
-              PackCache& packs);
+// Runs the fast passes, chooses layouts and kernels, and places buffers for a graph all of whose
+// shapes are inferred.
+Plan MakePlan(Graph graph, const PlanOptions& options, PackCache& packs);
 
 }  // namespace tessera

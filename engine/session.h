@@ -89,15 +89,16 @@ class Session {
 
   // Types and shapes of the outputs for these input shapes (order of inputs()); makes the plan.
   // Shapes may differ from the declared ones as long as the network's nodes allow it.
-  // Throws Error that names node, operator and shapes if they do not.
+  // Throws Error that names node, operator and shapes if they do not, or if an output's shape
+  // depends on values that only a run has (then Run tells).
   std::vector<TensorView> InferOutputs(std::span<const Shape> input_shapes);
 
   // Runs the network. Inputs are row-major (float16 and float32 are converted into each other);
   // every declared input has to be there once. `outputs` are in the order of outputs(); tensors
   // that have the right type and shape already are written in place, others are replaced. A second
-  // run with the same shapes and outputs allocates nothing. Threads come from `parallel`, by
-  // default from the process-wide CPU budget. `profile`, where given, is filled anew (and
-  // allocates). Outputs must not lie in the memory of inputs.
+  // run with the same shapes and outputs allocates nothing, unless shapes depend on values. Threads
+  // come from `parallel`, by default from the process-wide CPU budget. `profile`, where given, is
+  // filled anew (and allocates). Outputs must not lie in the memory of inputs.
   void Run(std::span<const NamedView> inputs, std::vector<Tensor>& outputs,
            Parallel* parallel = nullptr, RunProfile* profile = nullptr);
 

@@ -152,6 +152,9 @@ struct OpDef {
   // Made by passes only: not accepted from files.
   bool internal = false;
 
+  // Sub-graphs in its attributes. The engine runs such nodes; only infer is called.
+  int num_bodies = 0;
+
   // The versions of the default ONNX domain that have the operator.
   int first_opset = 1, last_opset = kMaxOpset;
 };

@@ -56,6 +56,11 @@ extern const OpDef kLogSoftmaxOp;
 extern const OpDef kLpNormalizationOp;
 extern const OpDef kLrnOp;
 extern const OpDef kLstmOp;
+extern const OpDef kIfOp;
+extern const OpDef kLeakyReluOp;
+extern const OpDef kLessOp;
+extern const OpDef kLessOrEqualOp;
+extern const OpDef kLoopOp;
 extern const OpDef kMatMulOp;
 extern const OpDef kMaxOp;
 extern const OpDef kMaxPoolOp;
@@ -155,6 +160,11 @@ const OpDef* const kOps[] = {
     &kLpNormalizationOp,
     &kLrnOp,
     &kLstmOp,
+    &kIfOp,
+    &kLeakyReluOp,
+    &kLessOp,
+    &kLessOrEqualOp,
+    &kLoopOp,
     &kMatMulOp,
     &kMaxOp,
     &kMaxPoolOp,

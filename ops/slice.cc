@@ -22,8 +22,7 @@ std::vector<SliceAxis> ReadSlice(const OpNode& node, std::span<const TensorInfo>
   const auto read = [&](const char* name, std::size_t input) -> std::vector<std::int64_t> {
     if (node.opset < 10) return node.attributes.Ints(name);
     if (input >= inputs.size() || !inputs[input].present) return {};
-    Require(inputs[input].constant != nullptr, "input '", name, "' has to be a constant (or ",
-            "computed from shapes alone)");
+    if (inputs[input].constant == nullptr) throw NeedsValue(input);
     return ToInt64s(inputs[input].constant->view());
   };
   const std::vector<std::int64_t> starts = read("starts", 1), ends = read("ends", 2);

@@ -52,7 +52,9 @@ int WidenFloat16(Graph& graph) {
   }
 
   std::vector<Node> nodes;
-  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+  // The body of a loop or branch has no declared inputs and outputs: it takes and gives what the
+  // graph around it has.
+  for (std::size_t i = 0; i < graph.input_decls.size(); ++i) {
     if (graph.input_decls[i].dtype != DType::kFloat16) continue;
     const ValueId in = graph.inputs[i];
     const ValueId wide = graph.AddValue(graph.value(in).name + ".float32");
@@ -70,7 +72,7 @@ int WidenFloat16(Graph& graph) {
     nodes.push_back(MakeCast(graph, half, wide, DType::kFloat32));
     ++rewrites;
   }
-  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
+  for (std::size_t i = 0; i < graph.output_decls.size(); ++i) {
     if (graph.output_decls[i].dtype != DType::kFloat16) continue;
     const ValueId half = graph.AddValue(graph.output_decls[i].name + ".float16");
     nodes.push_back(MakeCast(graph, graph.outputs[i], half, DType::kFloat16));

@@ -92,6 +92,16 @@ class TestModel {
     return *this;
   }
 
+  // Gives the last node a sub-graph.
+  TestModel& Body(const std::string& attribute, const TestModel& body) {
+    auto& node = *proto.mutable_graph()->mutable_node(proto.graph().node_size() - 1);
+    auto* a = node.add_attribute();
+    a->set_name(attribute);
+    a->set_type(onnx::AttributeProto::GRAPH);
+    *a->mutable_g() = body.proto.graph();
+    return *this;
+  }
+
   std::string Bytes() const { return proto.SerializeAsString(); }
   std::shared_ptr<Session> Load(const SessionOptions& options = {}) const {
     const std::string bytes = Bytes();
