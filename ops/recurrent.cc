@@ -598,6 +598,7 @@ constexpr OpDef RecurrentOp(std::string_view type) {
       .max_inputs = cell == Cell::kLstm ? 8 : 6,
       .infer = InferRecurrent<cell>,
       .prepare = PrepareRecurrent<cell>,
+      .can_omit_output0 = true,
   };
 }
 
