@@ -326,8 +326,11 @@ class Importer {
       for (const std::string& name : proto.output()) {
         node.outputs.push_back(name.empty() ? kNoValue : by_name_.at(name));
       }
-      Require(!node.outputs.empty() && (node.outputs[0] != kNoValue || node.def->num_bodies > 0),
-              what, ": no output 0");
+      const bool has_output = std::any_of(node.outputs.begin(), node.outputs.end(),
+                                          [](ValueId v) { return v != kNoValue; });
+      const bool may_omit = node.def->num_bodies > 0 || (node.def->can_omit_output0 && has_output);
+      Require(!node.outputs.empty() && (node.outputs[0] != kNoValue || may_omit), what,
+              ": no output 0");
       ReadBodies(proto, node, what);
       graph_.nodes.push_back(std::move(node));
     }

@@ -46,6 +46,12 @@ std::vector<float> Attributes::Floats(std::string_view name, std::vector<float> 
   return v ? *v : std::move(fallback);
 }
 
+std::vector<std::string> Attributes::Strings(std::string_view name,
+                                             std::vector<std::string> fallback) const {
+  const auto* v = Find<std::vector<std::string>>(values_, name, "strings");
+  return v ? *v : std::move(fallback);
+}
+
 std::shared_ptr<const Tensor> Attributes::TensorValue(std::string_view name) const {
   const auto* v = Find<std::shared_ptr<const Tensor>>(values_, name, "tensor");
   return v ? *v : nullptr;

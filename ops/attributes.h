@@ -32,6 +32,8 @@ class Attributes {
   std::vector<std::int64_t> Ints(std::string_view name,
                                  std::vector<std::int64_t> fallback = {}) const;
   std::vector<float> Floats(std::string_view name, std::vector<float> fallback = {}) const;
+  std::vector<std::string> Strings(std::string_view name,
+                                   std::vector<std::string> fallback = {}) const;
   // Null if absent.
   std::shared_ptr<const Tensor> TensorValue(std::string_view name) const;
 

@@ -150,6 +150,9 @@ struct OpDef {
   // Output 0 has the bytes of input 0 (row-major) under another shape: nothing is run.
   bool is_view = false;
 
+  // Nodes may leave output 0 out as long as they have another; else only those after it.
+  bool can_omit_output0 = false;
+
   // Made by passes only: not accepted from files.
   bool internal = false;
 

@@ -11,6 +11,8 @@ extern const OpDef kAcosOp;
 extern const OpDef kAcoshOp;
 extern const OpDef kAddOp;
 extern const OpDef kAndOp;
+extern const OpDef kArgMaxOp;
+extern const OpDef kArgMinOp;
 extern const OpDef kAsinOp;
 extern const OpDef kAsinhOp;
 extern const OpDef kAtanOp;
@@ -37,11 +39,13 @@ extern const OpDef kConvPairOp;
 extern const OpDef kConvTransposeOp;
 extern const OpDef kCosOp;
 extern const OpDef kCoshOp;
+extern const OpDef kCumSumOp;
 extern const OpDef kDepthToSpaceOp;
 extern const OpDef kDequantizeLinearOp;
 extern const OpDef kDivOp;
 extern const OpDef kDropoutOp;
 extern const OpDef kDynamicQuantizeLinearOp;
+extern const OpDef kEinsumOp;
 extern const OpDef kEluOp;
 extern const OpDef kEqualOp;
 extern const OpDef kErfOp;
@@ -66,25 +70,35 @@ extern const OpDef kGlobalMaxPoolOp;
 extern const OpDef kGreaterOp;
 extern const OpDef kGreaterOrEqualOp;
 extern const OpDef kGridSampleOp;
+extern const OpDef kGroupNormalizationOp;
+extern const OpDef kGruOp;
 extern const OpDef kHardSigmoidOp;
 extern const OpDef kHardSwishOp;
+extern const OpDef kHardmaxOp;
 extern const OpDef kIdentityOp;
 extern const OpDef kIfOp;
+extern const OpDef kInstanceNormalizationOp;
 extern const OpDef kInterleavePhasesOp;
 extern const OpDef kIsInfOp;
 extern const OpDef kIsNaNOp;
+extern const OpDef kLayerNormalizationOp;
 extern const OpDef kLeakyReluOp;
 extern const OpDef kLessOp;
 extern const OpDef kLessOrEqualOp;
 extern const OpDef kLogOp;
+extern const OpDef kLogSoftmaxOp;
 extern const OpDef kLoopOp;
+extern const OpDef kLpNormalizationOp;
 extern const OpDef kLpPoolOp;
+extern const OpDef kLrnOp;
+extern const OpDef kLstmOp;
 extern const OpDef kMatMulOp;
 extern const OpDef kMatMulIntegerOp;
 extern const OpDef kMaxOp;
 extern const OpDef kMaxPoolOp;
 extern const OpDef kMaxUnpoolOp;
 extern const OpDef kMeanOp;
+extern const OpDef kMeanVarianceNormalizationOp;
 extern const OpDef kMinOp;
 extern const OpDef kMishOp;
 extern const OpDef kModOp;
@@ -105,11 +119,21 @@ extern const OpDef kQLinearMatMulOp;
 extern const OpDef kQuantizeLinearOp;
 extern const OpDef kRangeOp;
 extern const OpDef kReciprocalOp;
+extern const OpDef kReduceL1Op;
+extern const OpDef kReduceL2Op;
+extern const OpDef kReduceLogSumOp;
+extern const OpDef kReduceLogSumExpOp;
+extern const OpDef kReduceMaxOp;
 extern const OpDef kReduceMeanOp;
+extern const OpDef kReduceMinOp;
+extern const OpDef kReduceProdOp;
+extern const OpDef kReduceSumOp;
+extern const OpDef kReduceSumSquareOp;
 extern const OpDef kReluOp;
 extern const OpDef kReshapeOp;
 extern const OpDef kResizeOp;
 extern const OpDef kReverseSequenceOp;
+extern const OpDef kRnnOp;
 extern const OpDef kRoiAlignOp;
 extern const OpDef kRoundOp;
 extern const OpDef kScatterOp;
@@ -136,6 +160,7 @@ extern const OpDef kTanOp;
 extern const OpDef kTanhOp;
 extern const OpDef kThresholdedReluOp;
 extern const OpDef kTileOp;
+extern const OpDef kTopKOp;
 extern const OpDef kTransposeOp;
 extern const OpDef kTriluOp;
 extern const OpDef kUniqueOp;
@@ -153,6 +178,8 @@ const OpDef* const kOps[] = {
     &kAcoshOp,
     &kAddOp,
     &kAndOp,
+    &kArgMaxOp,
+    &kArgMinOp,
     &kAsinOp,
     &kAsinhOp,
     &kAtanOp,
@@ -179,11 +206,13 @@ const OpDef* const kOps[] = {
     &kConvTransposeOp,
     &kCosOp,
     &kCoshOp,
+    &kCumSumOp,
     &kDepthToSpaceOp,
     &kDequantizeLinearOp,
     &kDivOp,
     &kDropoutOp,
     &kDynamicQuantizeLinearOp,
+    &kEinsumOp,
     &kEluOp,
     &kEqualOp,
     &kErfOp,
@@ -208,25 +237,35 @@ const OpDef* const kOps[] = {
     &kGreaterOp,
     &kGreaterOrEqualOp,
     &kGridSampleOp,
+    &kGroupNormalizationOp,
+    &kGruOp,
     &kHardSigmoidOp,
     &kHardSwishOp,
+    &kHardmaxOp,
     &kIdentityOp,
     &kIfOp,
+    &kInstanceNormalizationOp,
     &kInterleavePhasesOp,
     &kIsInfOp,
     &kIsNaNOp,
+    &kLayerNormalizationOp,
     &kLeakyReluOp,
     &kLessOp,
     &kLessOrEqualOp,
     &kLogOp,
+    &kLogSoftmaxOp,
     &kLoopOp,
+    &kLpNormalizationOp,
     &kLpPoolOp,
+    &kLrnOp,
+    &kLstmOp,
     &kMatMulOp,
     &kMatMulIntegerOp,
     &kMaxOp,
     &kMaxPoolOp,
     &kMaxUnpoolOp,
     &kMeanOp,
+    &kMeanVarianceNormalizationOp,
     &kMinOp,
     &kMishOp,
     &kModOp,
@@ -247,11 +286,21 @@ const OpDef* const kOps[] = {
     &kQuantizeLinearOp,
     &kRangeOp,
     &kReciprocalOp,
+    &kReduceL1Op,
+    &kReduceL2Op,
+    &kReduceLogSumOp,
+    &kReduceLogSumExpOp,
+    &kReduceMaxOp,
     &kReduceMeanOp,
+    &kReduceMinOp,
+    &kReduceProdOp,
+    &kReduceSumOp,
+    &kReduceSumSquareOp,
     &kReluOp,
     &kReshapeOp,
     &kResizeOp,
     &kReverseSequenceOp,
+    &kRnnOp,
     &kRoiAlignOp,
     &kRoundOp,
     &kScatterOp,
@@ -278,6 +327,7 @@ const OpDef* const kOps[] = {
     &kTanhOp,
     &kThresholdedReluOp,
     &kTileOp,
+    &kTopKOp,
     &kTransposeOp,
     &kTriluOp,
     &kUniqueOp,

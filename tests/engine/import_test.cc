@@ -231,6 +231,25 @@ TEST(Import, RequiredInputsAndOutputsHaveToBeNamed) {
   EXPECT_THAT(LoadError(bn), AllOf(HasSubstr("BatchNormalization"), HasSubstr("input 0")));
 }
 
+// Recurrent layers may leave out the states of all steps; something has to be left.
+TEST(Import, RecurrentLayersMayLeaveOutTheirFirstOutput) {
+  TestModel rnn(14);
+  rnn.Input("x", {2, 1, 1}).Floats("w", {1, 1, 1}, {1}).Floats("r", {1, 1, 1}, {0});
+  rnn.Node("RNN", {"x", "w", "r"}, {"", "h"}).Output("h");
+  const Tensor x = Tensor::FromVector<float>({2, 1, 1}, {0, 100});
+  std::vector<Tensor> outputs;
+  const std::vector<NamedView> views = {{"x", x.view()}};
+  SerialParallel serial;
+  rnn.Load()->Run(views, outputs, &serial);
+  EXPECT_EQ(outputs[0].shape(), (Shape{1, 1, 1}));
+  EXPECT_EQ(*outputs[0].data<float>(), 1.f);
+
+  TestModel nothing(14);
+  nothing.Input("x", {2, 1, 1}).Floats("w", {1, 1, 1}, {1}).Floats("r", {1, 1, 1}, {0});
+  nothing.Node("RNN", {"x", "w", "r"}, {"", ""}).Node("Relu", {"x"}, {"y"}).Output("y");
+  EXPECT_THAT(LoadError(nothing), AllOf(HasSubstr("RNN"), HasSubstr("no output 0")));
+}
+
 TEST(Import, ErrorsOfPassesNameTheNode) {
   TestModel cast;
   cast.Input("x", {1}).Node("Cast", {"x"}, {"y"}, {{"to", "FLOAT16"}}).Output("y");

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "tests/ops/op_test_util.h"
 
@@ -98,6 +99,40 @@ TEST(Gemm, TakesIntegersAndEmptyMatrices) {
   EXPECT_EQ(ToVector<float>(
                 OpCall("Gemm").In(Iota({2, 0})).In(Iota({0, 2})).In(Floats({}, {3})).RunOne()),
             (std::vector<float>{3, 3, 3, 3}));
+}
+
+// beta C keeps integers exact, and wraps around like the product.
+TEST(Gemm, AddsIntegersExactly) {
+  const std::int64_t big = (std::int64_t{1} << 62) + 1;
+  const auto run = [&](float alpha, float beta) {
+    return ToVector<std::int64_t>(OpCall("Gemm")
+                                      .Attr("alpha", alpha)
+                                      .Attr("beta", beta)
+                                      .In(Values<std::int64_t>({1, 1}, {3}))
+                                      .In(Values<std::int64_t>({1, 1}, {5}))
+                                      .In(Values<std::int64_t>({}, {big}))
+                                      .RunOne())[0];
+  };
+  EXPECT_EQ(run(1, 1), big + 15);
+  EXPECT_EQ(run(2, 1), big + 30);
+  // Out of range: the multiple of C saturates.
+  EXPECT_EQ(run(1, -4), std::numeric_limits<std::int64_t>::min() + 15);
+}
+
+TEST(Gemm, TakesIntegersSinceOpset9) {
+  const auto a = [] { return Iota<std::int32_t>({2, 2}); };
+  EXPECT_THROW(OpCall("Gemm", 8).In(a()).In(a()).In(a()).Infer(), Error);
+  EXPECT_NO_THROW(OpCall("Gemm", 9).In(a()).In(a()).In(a()).Infer());
+  EXPECT_THROW(OpCall("MatMul", 8).In(a()).In(a()).Infer(), Error);
+  EXPECT_EQ(ToVector<std::int32_t>(OpCall("MatMul", 9).In(a()).In(a()).RunOne()),
+            (std::vector<std::int32_t>{2, 3, 6, 11}));
+  EXPECT_EQ(
+      ToVector<std::uint64_t>(
+          OpCall("MatMul").In(Iota<std::uint64_t>({2})).In(Iota<std::uint64_t>({2})).RunOne()),
+      (std::vector<std::uint64_t>{1}));
+  EXPECT_EQ(
+      ToVector<double>(OpCall("MatMul").In(Iota<double>({1, 3})).In(Iota<double>({3})).RunOne()),
+      (std::vector<double>{5}));
 }
 
 TEST(Gemm, RefusesWhatDoesNotFit) {

@@ -101,5 +101,28 @@ TEST(Dropout, KeepsEverythingAtInference) {
                Error);
 }
 
+TEST(Dropout, AllowsTrainingWithoutDropping) {
+  const auto call = [](float ratio, bool training) {
+    return OpCall("Dropout", 13)
+        .Outputs(2)
+        .In(Iota({4}))
+        .In(Values<double>({}, {ratio}))
+        .In(Values<bool>({}, {training}));
+  };
+  EXPECT_EQ(ToVector<float>(call(0, true).RunAll()[0]), (std::vector<float>{0, 1, 2, 3}));
+  EXPECT_EQ(ToVector<bool>(call(0, true).RunAll()[1]), std::vector<bool>(4, true));
+  EXPECT_EQ(ToVector<float>(call(0.5f, false).RunAll()[0]), (std::vector<float>{0, 1, 2, 3}));
+  EXPECT_THROW(call(0.5f, true).Infer(), Error);
+  // Values that are not known yet are checked when they are.
+  EXPECT_NO_THROW(call(0.5f, true).Infer(false));
+  EXPECT_THROW(call(0.5f, true).Run({.constant = false}), Error);
+  // The ratio is 0.5 unless it is given.
+  EXPECT_THROW(OpCall("Dropout", 13).In(Iota({4})).Absent().In(Values<bool>({}, {true})).Infer(),
+               Error);
+  EXPECT_THROW(OpCall("Dropout", 11).In(Iota({4})).In(Floats({}, {0})).Infer(), Error);
+  EXPECT_THROW(OpCall("Dropout", 13).In(Iota<std::int32_t>({4})).Infer(), Error);
+  EXPECT_THROW(OpCall("Dropout", 13).In(Iota({4})).In(Floats({2}, {0, 0})).Infer(), Error);
+}
+
 }  // namespace
 }  // namespace tessera
