@@ -7,7 +7,6 @@
 // holds [gates, hidden_size] values in its order.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -18,6 +17,7 @@
 #include "ops/elements.h"
 #include "ops/elementwise.h"
 #include "ops/op.h"
+#include "ops/recurrent_activations.h"
 #include "ops/strided_copy.h"
 
 namespace tessera {
@@ -36,94 +36,6 @@ enum Output : std::size_t { kY, kLastH, kLastC };
 // Float16 has become float32 before anything runs.
 using RecurrentTypes = TypeList<float, double>;
 
-// --- Activations
-
-enum class ActivationFn : std::uint8_t {
-  kAffine,       // alpha * x + beta
-  kElu,          // x < 0 ? alpha * (e^x - 1) : x
-  kHardSigmoid,  // min(max(alpha * x + beta, 0), 1)
-  kLeakyRelu,    // x < 0 ? alpha * x : x
-  kRelu,
-  kScaledTanh,  // alpha * tanh(beta * x)
-  kSigmoid,
-  kSoftplus,  // log(1 + e^x)
-  kSoftsign,  // x / (1 + |x|)
-  kTanh,
-  kThresholdedRelu,  // x >= alpha ? x : 0
-};
-
-struct ActivationOf {
-  const char* name;
-  ActivationFn fn;
-  bool has_alpha = false, has_beta = false;
-  float alpha = 0, beta = 0;  // defaults
-};
-
-constexpr ActivationOf kActivations[] = {
-    {"Affine", ActivationFn::kAffine, true, true, 1.f, 0.f},
-    {"Elu", ActivationFn::kElu, true, false, 1.f},
-    {"HardSigmoid", ActivationFn::kHardSigmoid, true, true, 0.2f, 0.5f},
-    {"LeakyRelu", ActivationFn::kLeakyRelu, true, false, 0.01f},
-    {"Relu", ActivationFn::kRelu},
-    {"ScaledTanh", ActivationFn::kScaledTanh, true, true, 1.f, 1.f},
-    {"Sigmoid", ActivationFn::kSigmoid},
-    {"Softplus", ActivationFn::kSoftplus},
-    {"Softsign", ActivationFn::kSoftsign},
-    {"Tanh", ActivationFn::kTanh},
-    {"ThresholdedRelu", ActivationFn::kThresholdedRelu, true, false, 1.f},
-};
-
-double Evaluate(const ActivationOf& a, double x) {
-  const auto alpha = static_cast<double>(a.alpha), beta = static_cast<double>(a.beta);
-  switch (a.fn) {
-    case ActivationFn::kAffine:
-      return alpha * x + beta;
-    case ActivationFn::kElu:
-      return x < 0 ? alpha * std::expm1(x) : x;
-    case ActivationFn::kHardSigmoid:
-      return std::min(std::max(alpha * x + beta, 0.0), 1.0);
-    case ActivationFn::kLeakyRelu:
-      return x < 0 ? alpha * x : x;
-    case ActivationFn::kRelu:
-      return std::max(x, 0.0);
-    case ActivationFn::kScaledTanh:
-      return alpha * std::tanh(beta * x);
-    case ActivationFn::kSigmoid:
-      return 1 / (1 + std::exp(-x));
-    case ActivationFn::kSoftplus:
-      return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
-    case ActivationFn::kSoftsign:
-      return x / (1 + std::abs(x));
-    case ActivationFn::kTanh:
-      return std::tanh(x);
-    case ActivationFn::kThresholdedRelu:
-      return x >= alpha ? x : 0;
-  }
-  return x;
-}
-
-// What ApplyUnary knows of them.
-std::optional<Unary> AsUnary(const ActivationOf& a) {
-  switch (a.fn) {
-    case ActivationFn::kElu:
-      return Unary{UnaryFn::kElu, a.alpha};
-    case ActivationFn::kHardSigmoid:
-      return Unary{UnaryFn::kHardSigmoid, a.alpha, a.beta};
-    case ActivationFn::kLeakyRelu:
-      return Unary{UnaryFn::kLeakyRelu, a.alpha};
-    case ActivationFn::kRelu:
-      return Unary{UnaryFn::kRelu};
-    case ActivationFn::kSigmoid:
-      return Unary{UnaryFn::kSigmoid};
-    case ActivationFn::kTanh:
-      return Unary{UnaryFn::kTanh};
-    default:
-      return std::nullopt;
-  }
-}
-
-// --- Attributes
-
 std::int64_t Directions(const OpNode& node) {
   const std::string direction = node.attributes.String("direction", "forward");
   Require(direction == "forward" || direction == "reverse" || direction == "bidirectional",
@@ -131,39 +43,17 @@ std::int64_t Directions(const OpNode& node) {
   return direction == "bidirectional" ? 2 : 1;
 }
 
-// Those of all directions, one after the other: f; f and g; f, g and h. alpha and beta are lists of
-// what those need that have such a parameter, in this order; missing ones have their defaults.
-std::vector<ActivationOf> ReadActivations(const OpNode& node, Cell cell) {
-  const std::vector<std::string> defaults =
-      cell == Cell::kRnn   ? std::vector<std::string>{"Tanh"}
-      : cell == Cell::kGru ? std::vector<std::string>{"Sigmoid", "Tanh"}
-                           : std::vector<std::string>{"Sigmoid", "Tanh", "Tanh"};
-  const auto directions = static_cast<std::size_t>(Directions(node));
-  std::vector<std::string> names = node.attributes.Strings("activations");
-  // The default of RNN's attribute is a pair, whatever the direction.
-  if (names.empty()) {
-    for (std::size_t d = 0; d < directions; ++d) {
-      names.insert(names.end(), defaults.begin(), defaults.end());
-    }
-  }
-  const std::size_t wanted = defaults.size() * directions;
-  Require(names.size() == wanted || (cell == Cell::kRnn && names.size() == 2), names.size(),
-          " activations instead of ", wanted);
-  names.resize(wanted);
-  const std::vector<float> alphas = node.attributes.Floats("activation_alpha");
-  const std::vector<float> betas = node.attributes.Floats("activation_beta");
-  std::size_t next_alpha = 0, next_beta = 0;
-  std::vector<ActivationOf> activations;
-  for (const std::string& name : names) {
-    const auto* it = std::find_if(std::begin(kActivations), std::end(kActivations),
-                                  [&](const ActivationOf& a) { return name == a.name; });
-    Require(it != std::end(kActivations), "activation '", name, "' is unknown");
-    activations.push_back(*it);
-    ActivationOf& a = activations.back();
-    if (a.has_alpha && next_alpha < alphas.size()) a.alpha = alphas[next_alpha++];
-    if (a.has_beta && next_beta < betas.size()) a.beta = betas[next_beta++];
-  }
-  return activations;
+// Activations of a cell: f; f and g; f, g and h.
+template <Cell cell>
+std::vector<RecurrentActivation> ReadActivations(const OpNode& node) {
+  static constexpr std::array<std::string_view, 3> kLstm{"Sigmoid", "Tanh", "Tanh"};
+  static constexpr std::array<std::string_view, 2> kGru{"Sigmoid", "Tanh"};
+  static constexpr std::array<std::string_view, 1> kRnn{"Tanh"};
+  const std::span<const std::string_view> defaults =
+      cell == Cell::kRnn   ? std::span<const std::string_view>(kRnn)
+      : cell == Cell::kGru ? std::span<const std::string_view>(kGru)
+                           : std::span<const std::string_view>(kLstm);
+  return ReadRecurrentActivations(node, defaults, Directions(node));
 }
 
 struct Sizes {
@@ -214,7 +104,7 @@ void InferRecurrent(const InferContext& context) {
   const Sizes s(context.node, x.shape, r.shape);
   const std::int64_t hidden = attributes.Int("hidden_size", s.hidden);
   Require(hidden == s.hidden, "hidden_size is ", hidden, ", R has shape ", r.shape);
-  ReadActivations(context.node, cell);
+  ReadActivations<cell>(context.node);
   const float clip = attributes.Float("clip", 0);
   Require(clip >= 0, "clip is ", clip);
 
@@ -241,14 +131,12 @@ void InferRecurrent(const InferContext& context) {
   }
 }
 
-// --- The walk
-
 template <typename T, Cell cell>
 class RecurrentKernel final : public Kernel {
  public:
   explicit RecurrentKernel(const PrepareContext& context)
       : sizes_(context.node, context.inputs[kX].shape, context.inputs[kR].shape),
-        activations_(ReadActivations(context.node, cell)),
+        activations_(ReadActivations<cell>(context.node)),
         clip_(static_cast<T>(context.node.attributes.Float("clip", 0))),
         couples_(context.node.attributes.Int("input_forget", 0) != 0),
         linear_before_reset_(context.node.attributes.Int("linear_before_reset", 0) != 0),
@@ -482,16 +370,15 @@ class RecurrentKernel final : public Kernel {
   // Activation number k of a direction, in place, after the clipping of its input.
   void Activate(std::int64_t d, std::size_t k, T* x, std::int64_t n) const {
     const std::size_t per_direction = cell == Cell::kRnn ? 1 : cell == Cell::kGru ? 2 : 3;
-    const ActivationOf& a = activations_[static_cast<std::size_t>(d) * per_direction + k];
+    const RecurrentActivation& a = activations_[static_cast<std::size_t>(d) * per_direction + k];
     if (clip_ > 0) {
       for (std::int64_t i = 0; i < n; ++i) x[i] = std::min(std::max(x[i], -clip_), clip_);
     }
     if constexpr (std::is_same_v<T, float>) {
-      const auto unary = AsUnary(a);
+      const auto unary = a.AsUnary();
       if (vector_ && unary) return ApplyUnary(*unary, x, x, n);
     }
-    for (std::int64_t i = 0; i < n; ++i)
-      x[i] = static_cast<T>(Evaluate(a, static_cast<double>(x[i])));
+    for (std::int64_t i = 0; i < n; ++i) x[i] = static_cast<T>(a(static_cast<double>(x[i])));
   }
 
   // g: gates i, o, f, c before their activations, without the peepholes.
@@ -500,22 +387,23 @@ class RecurrentKernel final : public Kernel {
     T *input = g, *output = g + n, *forget = g + 2 * n, *candidate = g + 3 * n;
     const T* p =
         Has(context, kPeepholes) ? context.inputs[kPeepholes].data<const T>() + d * 3 * n : nullptr;
-    const auto peep = [&](T* gate, const T* weights) {
-      for (std::int64_t i = 0; p != nullptr && i < n; ++i) gate[i] += weights[i] * c[i];
+    const auto peep = [&](T* gate, std::int64_t which) {
+      if (p == nullptr) return;
+      for (std::int64_t i = 0; i < n; ++i) gate[i] += p[which * n + i] * c[i];
     };
-    peep(input, p);
+    peep(input, 0);
     Activate(d, 0, input, n);
     if (couples_) {
       for (std::int64_t i = 0; i < n; ++i) forget[i] = T{1} - input[i];
     } else {
-      peep(forget, p + 2 * n);
+      peep(forget, 2);
       Activate(d, 0, forget, n);
     }
     Activate(d, 1, candidate, n);
     Scale(c, forget, n);
     Scale(candidate, input, n);
     Add(c, candidate, n);
-    peep(output, p + n);
+    peep(output, 1);
     Activate(d, 0, output, n);
     std::copy_n(c, n, work);
     Activate(d, 2, work, n);
@@ -569,7 +457,7 @@ class RecurrentKernel final : public Kernel {
   }
 
   Sizes sizes_;
-  std::vector<ActivationOf> activations_;
+  std::vector<RecurrentActivation> activations_;
   T clip_;                    // 0: none
   bool couples_;              // LSTM's forget gate is 1 - input gate
   bool linear_before_reset_;  // of GRU
