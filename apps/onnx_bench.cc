@@ -70,8 +70,15 @@ void Print(const std::string& text) {
 
 // Writes the model as it was read, without any rewriting, as ONNX.
 void Export(const std::filesystem::path& model, const std::filesystem::path& to) {
-  std::error_code error;
-  const bool same = std::filesystem::equivalent(model, to, error);
+  // All files that the model may have been read from.
+  std::vector<std::filesystem::path> files = {model, NcnnTextFile(model), NcnnWeightsFile(model)};
+  for (const char* extension : {".onnx", ".param", ".bin"}) {
+    files.push_back(std::filesystem::path(model) += extension);
+  }
+  const bool same = std::ranges::any_of(files, [&to](const std::filesystem::path& file) {
+    std::error_code error;
+    return std::filesystem::equivalent(file, to, error);
+  });
   const std::string bytes = ExportOnnx(ImportModel(model));
   NamingFile(to, [&] {
     Require(!same, "is the model itself");

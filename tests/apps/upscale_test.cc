@@ -414,7 +414,7 @@ TEST_F(UpscaleCommand, TakesNcnnModels) {
   ASSERT_EQ(Run({input_, output_}).exit_code, 0);
   const std::string expected = ReadBytes(output_);
   WriteNcnnModel(folder_ / "ncnn");
-  for (const std::string model : {Path("ncnn.param"), Path("ncnn.bin"), Path("ncnn")}) {
+  for (const std::string& model : {Path("ncnn.param"), Path("ncnn.bin"), Path("ncnn")}) {
     const std::string output = Path("by-ncnn.png");
     const ProgramResult result = RunProgram({"upscale", input_, output, "-m", model});
     EXPECT_EQ(result.exit_code, 0) << result.err;
