@@ -10,11 +10,12 @@ cd "$(dirname "$0")/.."
 
 # Ranges are named only where they are not those of the whole program.
 table() {
-  "${TESSERA_BUILD_DIR:-build}/bin/onnx-bench" --ops | awk '
+  echo "$ops" | awk '
     { split($2, range, "-")
-      note = range[1] > 7 && range[2] < 21 ? " (" range[1] " to " range[2] ")" :
-             range[1] > 7 ? " (from " range[1] ")" :
-             range[2] < 21 ? " (to " range[2] ")" : ""
+      note = ""
+      if (range[1] > 7 && range[2] < 21) note = " (" range[1] " to " range[2] ")"
+      else if (range[1] > 7) note = " (from " range[1] ")"
+      else if (range[2] < 21) note = " (to " range[2] ")"
       letter = substr($1, 1, 1)
       if (letter != last) printf "%s| %s | ", (NR == 1 ? "" : " |\n"), letter
       else printf ", "
@@ -23,6 +24,7 @@ table() {
     END { print " |" }'
 }
 
+ops=$("${TESSERA_BUILD_DIR:-build}/bin/onnx-bench" --ops)
 rows=$(table)
 new=$(mktemp)
 trap 'rm -f "$new"' EXIT
