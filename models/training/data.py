@@ -125,7 +125,9 @@ def held_out(scale, damaged=False):
 class Sampler:
     """Random patches; those that bicubic gets wrong are drawn more often."""
 
-    def __init__(self, pairs, scale, patch, seed, grid=8, damaged=False):
+    def __init__(self, pairs, scale, patch, seed, grid=8, damaged=False,
+                 permute=True):
+        self.permute = permute
         self.pairs, self.scale, self.patch, self.grid = pairs, scale, patch, grid
         self.damaged = damaged
         self.random = np.random.default_rng(seed)
@@ -161,7 +163,9 @@ class Sampler:
         for index, y, x in self.places[picks]:
             y, x = y + r.integers(self.grid), x + r.integers(self.grid)
             high, low = self.pairs[index]
-            turn, flip, colours = r.integers(4), r.integers(2), r.permutation(3)
+            turn, flip, colours = r.integers(4), r.integers(2), np.arange(3)
+            if self.permute:
+                colours = r.permutation(3)
             high = high[y * s:(y + p) * s, x * s:(x + p) * s, colours]
             for out, a in ((highs, high), (lows, self.low_patch(low, y, x, colours))):
                 a = np.rot90(a, turn)

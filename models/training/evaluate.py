@@ -8,7 +8,6 @@ program made of it, in files of the same names.
 """
 
 import argparse
-import json
 import os
 
 import numpy as np
@@ -47,7 +46,7 @@ def read_picture(path, scale, damaged=False):
 
 
 def held_out_psnr(tensors, pictures, scale):
-    return float(np.mean([metrics.compare(upscale(tensors, low, scale), high, scale)[0]
+    return float(np.mean([metrics.compare(upscale(tensors, low, scale), high, scale, metrics.psnr)
                           for _, high, low in pictures]))
 
 
@@ -87,12 +86,7 @@ def arguments():
 
 def main():
     args = arguments()
-    if args.weights.endswith(".onnx"):
-        tensors = export.read_onnx(args.weights)
-    else:
-        with open(args.weights.replace(".f32", ".json"), encoding="utf-8") as file:
-            facts = json.load(file)
-        tensors = export.read(args.weights, facts["features"], facts["blocks"], facts["scale"])
+    tensors = export.read_any(args.weights)
     scale = round((tensors[-1].numel() / 3) ** 0.5)
     held_out = data.held_out(scale, args.damaged)
     pictures = held_out + [read_picture(path, scale, args.damaged) for path in args.pictures]

@@ -60,6 +60,15 @@ def read_onnx(path):
     return [torch.from_numpy(a.reshape(-1) if a.ndim == 3 else a) for a in arrays]
 
 
+def read_any(path):
+    """The tensors of a .f32 with its .json, or of an .onnx."""
+    if path.endswith(".onnx"):
+        return read_onnx(path)
+    with open(path.replace(".f32", ".json"), encoding="utf-8") as file:
+        facts = json.load(file)
+    return read(path, facts["features"], facts["blocks"], facts["scale"])
+
+
 def main():
     state = torch.load(sys.argv[1], map_location="cpu")
     config = state["network"]

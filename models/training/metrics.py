@@ -30,7 +30,8 @@ def ssim(a, b):
                          / ((ma * ma + mb * mb + c1) * (va + vb + c2))))
 
 
-def compare(result, truth, border):
-    """(PSNR, SSIM) on luma of two 8-bit RGB pictures, `border` pixels cut from each side."""
+def compare(result, truth, border, *measures):
+    """(PSNR, SSIM), or the given measures, on luma of two 8-bit RGB pictures, `border` pixels cut
+    from each side."""
     a, b = (luma(x)[border:-border, border:-border] for x in (result, truth))
-    return psnr(a, b), ssim(a, b)
+    return tuple(measure(a, b) for measure in measures or (psnr, ssim))

@@ -58,7 +58,8 @@ class Network(nn.Module):
     @torch.no_grad()
     def start_from(self, tensors):
         """Takes the tensors (network order) of a network of the same features and depth. If that
-        one enlarges more, each output becomes the mean of those that cover the same area."""
+        one enlarges more, each output becomes the mean of those that cover the same area. Says
+        whether it does."""
         *body, kernel, bias = tensors
         theirs = round((kernel.shape[0] / 3) ** 0.5)
         if theirs != self.scale:
@@ -69,6 +70,7 @@ class Network(nn.Module):
                             for t in (kernel, bias))
         for mine, start in zip(self.plain(), [*body, kernel, bias], strict=True):
             mine.copy_(start)
+        return theirs != self.scale
 
     def plain(self):
         """Tensors in network order: kernel, bias, slope, ..., kernel, bias."""

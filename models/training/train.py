@@ -20,15 +20,21 @@ import evaluate
 import export
 import metrics
 import network
+import optimizer
 import refit
+
+
+LUMA = torch.tensor([0.257, 0.504, 0.098])[:, None, None]  # as metrics.py takes it
+COLOUR = 0.2  # the weight of all colours beside luma
+FLAT = 0.5 / 255  # errors that do not matter
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--directory", required=True)
     parser.add_argument("--export", help="also write the best weights here (.f32)")
-    parser.add_argument("--start", help="ONNX model whose weights a new training starts from, "
-                        "its last convolution refitted")
+    parser.add_argument("--start", help="model (.onnx or .f32) whose weights a new training starts from, "
+                        "its last convolution refitted if it was made for another scale or for damage")
     parser.add_argument("--scale", type=int, default=4)
     parser.add_argument("--damaged", action="store_true",
                         help="train on blurred, noisy JPEG pictures")
@@ -45,6 +51,12 @@ def arguments():
     parser.add_argument("--step-loss", type=float, default=0.4,
                         help="weight of the error of differences between neighbours: without it "
                         "the steps of the nearest-neighbour part stay visible in smooth areas")
+    parser.add_argument("--loss", choices=("l1", "rms"), default="l1",
+                        help="l1: mean error of the colours; rms: root mean square error of each "
+                        "patch, mostly that of its luma")
+    parser.add_argument("--natural-colours", action="store_true",
+                        help="do not permute red, green and blue")
+    parser.add_argument("--adam", action="store_true", help="for the inner kernels too")
     parser.add_argument("--warm-up", type=int, default=300)
     parser.add_argument("--average", type=float, default=0.999)
     parser.add_argument("--check-every", type=int, default=500)
@@ -58,7 +70,8 @@ def arguments():
 
 class Pace:
     """Sets the number of threads: at the lowest priority, on a busy machine, threads that wait for
-    each other can be slower than one alone. Tries both every `BLOCK` steps, keeps the faster."""
+    each other can be slower than one alone. Tries both every `BLOCK` steps, keeps the faster, by
+    averages over several trials, since what else runs changes by the second."""
 
     BLOCK, TRIAL = 80, 10
 
@@ -70,12 +83,19 @@ class Pace:
         if self.step % self.TRIAL == 0:
             now = time.time()
             if 0 < phase <= len(self.choices):
-                self.times[self.choices[phase - 1]] = now - self.start
+                number = self.choices[phase - 1]
+                time_taken = now - self.start
+                self.times[number] = 0.7 * self.times.get(number, time_taken) + 0.3 * time_taken
             self.start = now
             fastest = min(self.choices, key=lambda n: self.times.get(n, 0))
             self.threads = self.choices[phase] if phase < len(self.choices) else fastest
             torch.set_num_threads(self.threads)
         self.step += 1
+
+    def report(self):
+        """Seconds for a step with each number of threads."""
+        return ", ".join("%d thread%s: %.2f s" % (n, "s" * (n > 1), t / self.TRIAL)
+                         for n, t in self.times.items())
 
 
 class Trainer:
@@ -89,17 +109,24 @@ class Trainer:
         self.checkpoint = os.path.join(args.directory, "last.pt")
         pairs = data.training_pairs(args.scale, args.directory)
         if args.start and not os.path.exists(self.checkpoint):
-            self.net.start_from(export.read_onnx(args.start))
-            refit.refit([t.detach() for t in self.net.plain()], pairs[::3], args.scale, args.seed,
-                        args.damaged)
+            other_scale = self.net.start_from(export.read_any(args.start))
+            if other_scale or args.damaged:
+                refit.refit([t.detach() for t in self.net.plain()], pairs[::3], args.scale,
+                            args.seed, args.damaged)
         self.average = copy.deepcopy(self.net)
-        self.optimizer = torch.optim.Adam(self.net.parameters(), lr=args.rate, betas=(0.9, 0.99))
+        inner = [] if args.adam else [conv.weight for conv in self.net.convs[1:-1]]
+        chosen = {id(kernel) for kernel in inner}
+        others = [p for p in self.net.parameters() if id(p) not in chosen]
+        self.optimizers = [torch.optim.Adam(others, lr=args.rate, betas=(0.9, 0.99))]
+        if inner:
+            self.optimizers.append(optimizer.Muon(inner, args.rate))
         # step counts all steps ever taken; cycle_step and spent (seconds) those of this cycle.
         self.step, self.cycle_step, self.spent, self.best = 0, 0, 0.0, -math.inf
         if os.path.exists(self.checkpoint):
             self.load()
         self.sampler = data.Sampler(pairs, args.scale, args.patch, args.seed + self.step,
-                                    damaged=args.damaged)
+                                    damaged=args.damaged,
+                                    permute=not args.natural_colours)
         self.held_out = data.held_out(args.scale, args.damaged)
         self.watched = [evaluate.read_picture(path, args.scale, args.damaged)
                         for path in args.watch]
@@ -112,13 +139,15 @@ class Trainer:
             self.net.load_state_dict(state["average"])
             return
         self.net.load_state_dict(state["weights"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        for mine, stored in zip(self.optimizers, state["optimizers"], strict=True):
+            mine.load_state_dict(stored)
         self.cycle_step, self.spent = state["cycle_step"], state["spent"]
 
     def save(self, psnr):
         state = {"network": self.config, "damaged": self.args.damaged,
                  "weights": self.net.state_dict(), "average": self.average.state_dict(),
-                 "optimizer": self.optimizer.state_dict(), "step": self.step, "cycle_step": self.cycle_step, "spent": self.spent,
+                 "optimizers": [o.state_dict() for o in self.optimizers],
+                 "step": self.step, "cycle_step": self.cycle_step, "spent": self.spent,
                  "best": self.best, "psnr": psnr}
         torch.save(state, self.checkpoint + ".tmp")
         os.replace(self.checkpoint + ".tmp", self.checkpoint)
@@ -134,20 +163,30 @@ class Trainer:
         cosine = 0.5 * (1 + math.cos(math.pi * min(1.0, self.progress())))
         return warm * (args.final_rate + (args.rate - args.final_rate) * cosine)
 
+    def loss(self, error):
+        weight = self.args.step_loss
+        if self.args.loss == "l1":
+            steps = error.diff(dim=2).abs().mean() + error.diff(dim=3).abs().mean()
+            return error.abs().mean() + weight * steps
+        luma = (error * LUMA).sum(1)
+        square = luma.square().mean((1, 2)) + COLOUR * error.square().mean((1, 2, 3))
+        steps = luma.diff(dim=1).square().mean((1, 2)) + luma.diff(dim=2).square().mean((1, 2))
+        return (square + weight * steps + FLAT ** 2).sqrt().mean()
+
     def train_step(self):
         args = self.args
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.rate()
+        for method in self.optimizers:
+            for group in method.param_groups:
+                group["lr"] = self.rate()
         high, low = (torch.from_numpy(a) for a in self.sampler.batch(args.batch))
-        self.optimizer.zero_grad()
+        self.net.zero_grad()
         low = low.contiguous(memory_format=torch.channels_last)
         with torch.autocast("cpu", torch.bfloat16, enabled=self.progress() < args.bfloat16_until):
             error = self.net(low) - high
-        steps = error.diff(dim=2).abs().mean() + error.diff(dim=3).abs().mean()
-        loss = error.abs().mean() + args.step_loss * steps
-        loss.backward()
+        self.loss(error).backward()
         torch.nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
-        self.optimizer.step()
+        for method in self.optimizers:
+            method.step()
         with torch.no_grad():
             keep = min(args.average, 1 - 1 / (self.step + 1))
             torch._foreach_mul_(list(self.average.parameters()), keep)
@@ -177,7 +216,9 @@ class Trainer:
         args, losses, last = self.args, [], time.time()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self.on_signal)
-        psnr = {}
+        psnr = self.check() if self.step == 0 and args.start else {}
+        if psnr:
+            print("at the start", json.dumps(psnr), flush=True)
         while self.progress() < 1 and not self.stop:
             self.pace.next()
             losses.append(self.train_step())
@@ -186,9 +227,10 @@ class Trainer:
             if self.cycle_step % args.check_every == 0 or self.progress() >= 1:
                 psnr = self.check()
                 self.save(psnr)
-                print("step %d, %.1f min, %.0f%%, rate %.2e, loss %.5f, %d threads, %s" % (
+                print("step %d, %.1f min, %.0f%%, rate %.2e, loss %.5f, %s, %s" % (
                     self.step, self.spent / 60, 100 * self.progress(), self.rate(),
-                    sum(losses) / len(losses), self.pace.threads, json.dumps(psnr)), flush=True)
+                    sum(losses) / len(losses), self.pace.report(), json.dumps(psnr)),
+                    flush=True)
                 losses = []
         if self.stop:
             self.save(psnr)

@@ -26,6 +26,7 @@ class Row(NamedTuple):
     iterations: int
     published: Optional[str] = None  # file below models/ of the shared folder
     built: Optional[str] = None  # name for build-model
+    ours: Optional[str] = None  # file below models/weights
 
 
 PICTURE = ('input:1x3x256x256',)
@@ -35,6 +36,7 @@ SEARCH = ('input:1x3x255x255',)
 FEATURES = ('input1:1x48x8x8', 'input2:1x48x16x16')
 ROWS = (
     Row('realesr-general-x4v3, 256x256', PICTURE, SMALL_PICTURE, 4, 'x4v3.onnx', 'srvgg-x4v3'),
+    Row('default-x4, 256x256', PICTURE, SMALL_PICTURE, 10, ours='default-x4.onnx'),
     Row('realesr-animevideov3-x2, 256x256', PICTURE, SMALL_PICTURE, 5, 'animevideov3-x2.onnx',
         'srvgg-animevideov3'),
     Row('SPAN x4, 256x256', PICTURE, SMALL_PICTURE, 6, 'spanx4.onnx', 'span-x4'),
@@ -46,6 +48,8 @@ ROWS = (
         published='nanotrack/nanotrackv2_backbone.onnx'),
     Row('NanoTrack v2 head', FEATURES, FEATURES, 100, published='nanotrack/nanotrackv2_head.onnx'),
 )
+# The second is compared with the first: both enlarge the same input four times.
+COMPARED = ROWS[0], ROWS[1]
 # The most that an output may differ, root mean square relative to its own. Wrong results differ by
 # much more, right ones by up to 1e-3 (SPAN), since noise drives networks out of their range.
 TOLERANCE = 1e-2
@@ -58,6 +62,8 @@ class Model(NamedTuple):
 
 def find_model(row, shared, build, folder):
     """The published network if it is there, else the equivalent one with random weights."""
+    if row.ours:
+        return Model(HERE.parents[1] / 'models/weights' / row.ours, '')
     if row.published and (shared / 'models' / row.published).exists():
         return Model(shared / 'models' / row.published, '')
     if not row.built:
@@ -114,7 +120,7 @@ def check_outputs(row, model, inputs, programs):
 
 
 def measure_line(row, model, programs, threads, arguments):
-    """The cells of one line of the table."""
+    """The cells of one line of the table, and our least time in milliseconds."""
     inputs = row.small if arguments.quick else row.inputs
     options = ['--threads', threads, '--iters', 1 if arguments.quick else row.iterations,
                '--warmup', 0 if arguments.quick else 1]
@@ -136,7 +142,14 @@ def measure_line(row, model, programs, threads, arguments):
         cells.append(f'{least[1] / least[0]:.2f}')
     cells += map(number, column(min, 'load_ms'))
     cells += [number(peak / 2**20) for peak in column(max, 'peak_rss_bytes')]
-    return cells
+    return cells, least[0]
+
+
+def comparison(times, threads):
+    """What the times (row and threads to milliseconds) say of the rows that are compared."""
+    return [f'{COMPARED[1].title}: {times[COMPARED[0], n] / times[COMPARED[1], n]:.2f} times as '
+            f'fast as {COMPARED[0].title}, in pixels a second, with {n} thread{"s" * (n > 1)}.'
+            for n in threads if all((row, n) in times for row in COMPARED)]
 
 
 def machine():
@@ -202,7 +215,7 @@ def main():
     headers += ['ratio'] if len(names) == 2 else []
     headers += [f'{name}, {what}' for what in ('load ms', 'peak MB') for name in names]
 
-    lines, missing = [], []
+    lines, missing, times = [], [], {}
     with tempfile.TemporaryDirectory() as folder:
         for row in ROWS:
             if arguments.only not in row.title:
@@ -212,11 +225,14 @@ def main():
                 missing.append(row.title)
                 continue
             for threads in arguments.threads:
-                lines.append(measure_line(row, model, programs, threads, arguments))
+                cells, times[row, threads] = measure_line(row, model, programs, threads, arguments)
+                lines.append(cells)
                 print('bench:', *lines[-1], file=sys.stderr, flush=True)
     if missing:
         notes.append('Not measured, for want of their files: ' + '; '.join(missing) + '.')
     text = '\n'.join([*notes, '', *table(headers, lines)]) + '\n'
+    if compared := comparison(times, arguments.threads):
+        text += '\n' + '\n'.join(compared) + '\n'
     print(text, end='', flush=True)
     arguments.out.write_text(text)
 
