@@ -40,7 +40,7 @@ TEST(Registry, EveryOperatorHasAUnitTest) {
   read(tests / "engine" / "control_flow_test.cc");  // If and Loop run graphs
   for (const OpDef* op : AllOps()) {
     if (op->internal) continue;
-    EXPECT_NE(sources.find("\"" + std::string(op->type) + "\""), std::string::npos) << op->type;
+    EXPECT_NE(sources.find(StrCat("\"", op->type, "\"")), std::string::npos) << op->type;
   }
 }
 
