@@ -211,8 +211,8 @@ int Fail(const std::string& message) {
 int main(int argc, char** argv) {
   tessera::Arguments arguments;
   CLI::App app("Runs and times an ONNX network.", "onnx-bench");
-  CLI::Option* const model = app.add_option(
-      "MODEL", arguments.model, "ONNX file, or one of the two files of an ncnn model");
+  CLI::Option* const model = app.add_option("MODEL", arguments.model,
+                                            "ONNX file, or one of the two files of an ncnn model");
   // One value each: what follows may be MODEL.
   app.add_option("--input", arguments.inputs,
                  "NAME:1x3x64x64[:FILE], FILE holding raw float32; without it seeded noise")

@@ -526,7 +526,7 @@ TEST_P(ConvOpTest, AgreesWithItsPlainKernelWhateverIsChosen) {
       {{0, 64, 8, 8}, {64, 64, 1, 1}, 1, "conv1x1_direct"},
       {{0, 64, 8, 8}, {64, 1, 3, 3}, 64, "conv3x3_depthwise"},
       // No tile of it fits into memory.
-      {{1, 1, 2, 2}, {1, 1, 2, 2}, 1, "conv_reference", {1 << 28, 0, 0, 0}},
+      {{1, 1, 2, 2}, {1, 1, 2, 2}, 1, "conv_gemm", {1 << 28, 0, 0, 0}},
   };
   for (const OpCase& c : cases) {
     ConvOp op("Conv");
