@@ -1,6 +1,7 @@
 #include "pipeline/session_model.h"
 
-#include <array>
+#include <algorithm>
+#include <cstdlib>
 #include <numeric>
 #include <utility>
 
@@ -32,11 +33,14 @@ class SessionModel final : public TileModel {
   const ModelTraits& traits() const override { return traits_; }
 
   void Run(const TensorView& input, std::vector<Tensor>& outputs, Parallel& parallel) override {
-    const NamedView named{session_->inputs()[0].name, input};
-    if (half_output_) {
-      RunToHalf(named, outputs, parallel);
+    if (crop_x_ == 0 && crop_y_ == 0) {
+      RunNetwork(input, outputs, parallel);
     } else {
-      session_->Run({&named, 1}, outputs, &parallel);
+      Tensor padded = outputs.size() > kPadded ? std::exchange(outputs[kPadded], {}) : Tensor();
+      RepeatEdges(input, padded);
+      RunNetwork(padded.view(), outputs, parallel);
+      outputs.resize(kPadded + 1);
+      outputs[kPadded] = std::move(padded);
     }
     const ReceptiveField& field = traits_.field;
     const Shape expected{1, traits_.channels,
@@ -47,24 +51,55 @@ class SessionModel final : public TileModel {
   }
 
   std::size_t RunBytes(std::int64_t width, std::int64_t height) const override {
-    return static_cast<std::size_t>(bytes_ +
-                                    bytes_per_pixel_ * static_cast<double>(width * height));
+    const auto pixels = static_cast<double>((width + 2 * crop_x_) * (height + 2 * crop_y_));
+    return static_cast<std::size_t>(bytes_ + bytes_per_pixel_ * pixels);
   }
 
  private:
-  // A float16 output waits in outputs[1], so that the next run finds it there, and is widened into
-  // outputs[0].
+  // What `outputs` of Run holds beside the result, so that the next run finds it there.
+  static constexpr std::size_t kHalf = 1, kPadded = 2;
+
+  // The picture with the border that the network crops, made of its outermost pixels. Between tiles
+  // these lie in the halo: only at the border of the whole picture does it matter what they are.
+  void RepeatEdges(const TensorView& input, Tensor& padded) const {
+    const std::int64_t channels = input.shape[1], h = input.shape[2], w = input.shape[3];
+    const Shape shape{1, channels, h + 2 * crop_y_, w + 2 * crop_x_};
+    if (!padded.view().present() || padded.shape() != shape) {
+      padded = Tensor(DType::kFloat32, shape);
+    }
+    float* to = padded.data<float>();
+    for (std::int64_t c = 0; c < channels; ++c) {
+      for (std::int64_t y = -crop_y_; y < h + crop_y_; ++y) {
+        const float* row =
+            input.data<const float>() + (c * h + std::clamp<std::int64_t>(y, 0, h - 1)) * w;
+        to = std::fill_n(to, crop_x_, row[0]);
+        to = std::copy_n(row, w, to);
+        to = std::fill_n(to, crop_x_, row[w - 1]);
+      }
+    }
+  }
+
+  void RunNetwork(const TensorView& input, std::vector<Tensor>& outputs, Parallel& parallel) {
+    const NamedView named{session_->inputs()[0].name, input};
+    if (half_output_) {
+      RunToHalf(named, outputs, parallel);
+    } else {
+      session_->Run({&named, 1}, outputs, &parallel);
+    }
+  }
+
+  // A float16 output waits in outputs[kHalf] and is widened into outputs[0].
   void RunToHalf(const NamedView& input, std::vector<Tensor>& outputs, Parallel& parallel) const {
     outputs.resize(2);
     std::vector<Tensor> halves;
-    halves.push_back(std::move(outputs[1]));
+    halves.push_back(std::exchange(outputs[kHalf], {}));
     session_->Run({&input, 1}, halves, &parallel);
     if (outputs[0].shape() != halves[0].shape() || !outputs[0].view().present())
       outputs[0] = Tensor(DType::kFloat32, halves[0].shape());
     const auto* from = halves[0].data<std::uint16_t>();
     auto* to = outputs[0].data<float>();
     for (std::int64_t i = 0; i < halves[0].size(); ++i) to[i] = HalfToFloat(from[i]);
-    outputs[1] = std::move(halves[0]);
+    outputs[kHalf] = std::move(halves[0]);
   }
 
   void FindTraits() {
@@ -100,7 +135,9 @@ class SessionModel final : public TileModel {
         if (refusal.empty() || is_static) refusal = error.what();
         continue;
       }
-      if (is_static && i == 1) traits_.fixed_input = {declared_width, declared_height};
+      if (is_static && i == 1) {
+        traits_.fixed_input = {declared_width - 2 * crop_x_, declared_height - 2 * crop_y_};
+      }
       return;
     }
     throw Error(refusal);
@@ -118,24 +155,45 @@ class SessionModel final : public TileModel {
     sample_ = shape;
     const std::optional<ReceptiveField> field = session_->FindReceptiveField({&shape, 1});
     traits_.local = field.has_value();
-    if (field) {
-      traits_.field = *field;
-    } else {
-      traits_.field.height = AxisOfSizes(shape[2], output.shape[2]);
-      traits_.field.width = AxisOfSizes(shape[3], output.shape[3]);
-    }
-    const auto scaled = [](std::int64_t length, const ReceptiveField::Axis& axis) {
-      return length * axis.scale_num / axis.scale_den;
-    };
-    Require(scaled(shape[2], traits_.field.height) == output.shape[2] &&
-                scaled(shape[3], traits_.field.width) == output.shape[3],
-            name_, ": makes ", output.shape, " of ", shape,
-            ": models that crop their border are not supported");
+    traits_.field = field ? *field : FieldOfSizes(shape, output.shape);
+    crop_x_ = TakeCrop(traits_.field.width, shape[3], output.shape[3]);
+    crop_y_ = TakeCrop(traits_.field.height, shape[2], output.shape[2]);
+    Require(crop_x_ >= 0 && crop_y_ >= 0 && 2 * crop_x_ < shape[3] && 2 * crop_y_ < shape[2], name_,
+            ": makes ", output.shape, " of ", shape,
+            ": not its size times a scale, nor as much less on both sides");
   }
 
-  static ReceptiveField::Axis AxisOfSizes(std::int64_t in, std::int64_t out) {
-    const std::int64_t gcd = std::gcd(in, out);
-    return {.scale_num = out / gcd, .scale_den = in / gcd};
+  // Scales from sizes alone: by how much the output grows with the input.
+  ReceptiveField FieldOfSizes(const Shape& in, const Shape& out) {
+    Shape larger_in{in[0], in[1], 2 * in[2], 2 * in[3]};
+    Shape larger_out = larger_in;
+    try {
+      larger_out = session_->InferOutputs({&larger_in, 1})[0].shape;
+    } catch (const Error&) {  // takes this size only, and so crops nothing that could be told
+      larger_in = {in[0], in[1], 0, 0};
+      larger_out = larger_in;
+    }
+    const auto axis = [&](int a) {
+      const std::int64_t grows = larger_out[a] - out[a], by = larger_in[a] - in[a];
+      const std::int64_t gcd = std::gcd(grows, by);
+      Require(grows * by > 0, name_, ": makes ", larger_out, " of ", larger_in, " and ", out,
+              " of ", in, ", which is no scale");
+      return ReceptiveField::Axis{.scale_num = std::abs(grows) / gcd,
+                                  .scale_den = std::abs(by) / gcd};
+    };
+    return {axis(2), axis(3)};
+  }
+
+  // How many pixels of the input are missing from the output on either side, as with convolutions
+  // that do not pad; the field becomes that for inputs that are padded so. -1 if this does not
+  // explain the size.
+  static std::int64_t TakeCrop(ReceptiveField::Axis& axis, std::int64_t in, std::int64_t out) {
+    const std::int64_t missing = in * axis.scale_num - out * axis.scale_den;
+    if (missing < 0 || missing % (2 * axis.scale_num) != 0) return -1;
+    const std::int64_t crop = missing / (2 * axis.scale_num);
+    axis.before += static_cast<int>(crop);
+    axis.after = std::max(0, axis.after - static_cast<int>(crop));
+    return crop;
   }
 
   // Buffers grow with the area; two sizes give the line.
@@ -160,7 +218,8 @@ class SessionModel final : public TileModel {
   std::string name_;
   ModelTraits traits_;
   bool half_output_ = false;
-  Shape sample_;  // a shape that the network accepts
+  std::int64_t crop_x_ = 0, crop_y_ = 0;  // input pixels on either side that the network crops
+  Shape sample_;                          // a shape that the network accepts
   double bytes_ = 0, bytes_per_pixel_ = 0;
 };
 

@@ -112,9 +112,62 @@ TEST(SessionModel, Float16IsWidened) {
   }
 }
 
+// As waifu2x: convolutions without pads. The same network behind a Pad of edge pixels tells what to
+// expect.
+TEST(SessionModel, NetworksThatCropGetTheirBorderFromTheOutermostPixels) {
+  const auto model = [](bool padded, bool transposed, const std::string& between) {
+    TestModel m;
+    m.Input("x", {1, 3, -1, -1}).Noise("w", {8, 3, 3, 3}, 0.2f).Noise("v", {12, 8, 3, 3}, 0.2f);
+    m.Noise("t", {8, 3, 4, 4}, 0.2f);
+    m.Ints("around", {0, 0, 2, 2, 0, 0, 2, 2});
+    if (padded) m.Node("Pad", {"x", "around"}, {"p"}, {{"mode", std::string("edge")}});
+    m.Node("Conv", {padded ? "p" : "x", "w"}, {"c"}).Node(between, {"c"}, {"r"});
+    if (transposed) {  // as upconv_7 ends: 2 h + 2 - 2 * 3
+      m.Node("ConvTranspose", {"r", "t"}, {"y"},
+             {{"strides", std::vector<std::int64_t>{2, 2}},
+              {"pads", std::vector<std::int64_t>{3, 3, 3, 3}}});
+    } else {
+      m.Node("Conv", {"r", "v"}, {"d"});
+      m.Node("DepthToSpace", {"d"}, {"y"}, {{"blocksize", std::int64_t{2}}});
+    }
+    m.Output("y");
+    return m;
+  };
+  // LpNormalization has no field that the engine knows: scale and crop come from sizes alone.
+  for (const bool transposed : {false, true}) {
+    for (const std::string between : {"Relu", "LpNormalization"}) {
+      SCOPED_TRACE(between);
+      const auto cropping = Make(model(false, transposed, between));
+      const bool local = between == "Relu";
+      EXPECT_EQ(cropping->traits().local, local);
+      EXPECT_EQ(cropping->traits().field.width.scale_num, 2);
+      EXPECT_EQ(cropping->traits().field.width.scale_den, 1);
+      if (local) {
+        EXPECT_EQ(cropping->traits().field.width.before, 2);
+        EXPECT_EQ(cropping->traits().field.width.after, 2);
+      }
+      const Tensor in = Tensor::FromVector<float>({1, 3, 9, 12}, TestModel::NoiseValues(324, 5));
+      std::vector<Tensor> actual, expected;
+      SerialParallel serial;
+      cropping->Run(in.view(), actual, serial);
+      cropping->Run(in.view(), actual, serial);
+      model(true, transposed, between)
+          .Load()
+          ->Run(std::vector<NamedView>{{"x", in.view()}}, expected);
+      ASSERT_EQ(actual[0].shape(), Shape({1, 3, 18, 24}));
+      ASSERT_EQ(expected[0].shape(), actual[0].shape());
+      for (std::int64_t i = 0; i < actual[0].size(); ++i) {
+        ASSERT_NEAR(actual[0].data<float>()[i], expected[0].data<float>()[i], 1e-5) << i;
+      }
+    }
+  }
+}
+
 TEST(SessionModel, SaysWhatIsNoUpscalingModel) {
   EXPECT_THAT(Refusal(ConvModel({1, 3, -1, -1}, 3, 1, 2)), HasSubstr("no upscaling model"));
-  EXPECT_THAT(Refusal(ConvModel({1, 3, -1, -1}, 3, 3, 2, 0)), HasSubstr("crop their border"));
+  TestModel lopsided = ConvModel({1, 3, -1, -1}, 3, 3, 2);
+  lopsided.proto.mutable_graph()->mutable_node(0)->mutable_attribute(0)->set_ints(1, 0);
+  EXPECT_THAT(Refusal(lopsided), HasSubstr("nor as much less on both sides"));
   EXPECT_THAT(Refusal(ConvModel({1, 4, -1, -1}, 4, 4, 2)), HasSubstr("no picture"));
   TestModel ints;
   ints.Input("x", {1, 3, 8, 8}, onnx::TensorProto::INT32).Output("y", onnx::TensorProto::INT32);
