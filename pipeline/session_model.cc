@@ -1,7 +1,7 @@
 #include "pipeline/session_model.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <array>
 #include <numeric>
 #include <utility>
 
@@ -163,25 +163,42 @@ class SessionModel final : public TileModel {
             ": not its size times a scale, nor as much less on both sides");
   }
 
-  // Scales from sizes alone: by how much the output grows with the input.
-  ReceptiveField FieldOfSizes(const Shape& in, const Shape& out) {
-    Shape larger_in{in[0], in[1], 2 * in[2], 2 * in[3]};
-    Shape larger_out = larger_in;
+  // The output's size for an input; 0 x 0 if the network refuses it.
+  std::array<std::int64_t, 2> OutputSize(std::int64_t channels, std::int64_t h, std::int64_t w) {
+    const Shape shape{1, channels, h, w};
     try {
-      larger_out = session_->InferOutputs({&larger_in, 1})[0].shape;
-    } catch (const Error&) {  // takes this size only, and so crops nothing that could be told
-      larger_in = {in[0], in[1], 0, 0};
-      larger_out = larger_in;
+      const Shape out = session_->InferOutputs({&shape, 1})[0].shape;
+      return {out[2], out[3]};
+    } catch (const Error&) {
+      return {0, 0};
     }
-    const auto axis = [&](int a) {
-      const std::int64_t grows = larger_out[a] - out[a], by = larger_in[a] - in[a];
-      const std::int64_t gcd = std::gcd(grows, by);
-      Require(grows * by > 0, name_, ": makes ", larger_out, " of ", larger_in, " and ", out,
-              " of ", in, ", which is no scale");
-      return ReceptiveField::Axis{.scale_num = std::abs(grows) / gcd,
-                                  .scale_den = std::abs(by) / gcd};
-    };
-    return {axis(2), axis(3)};
+  }
+
+  // Scale and alignment from sizes alone: by how much the output grows with the input, and in what
+  // steps.
+  ReceptiveField FieldOfSizes(const Shape& in, const Shape& out) {
+    const std::array<std::int64_t, 2> in_size{in[2], in[3]}, out_size{out[2], out[3]};
+    std::array<std::int64_t, 2> grown = OutputSize(in[1], 2 * in[2], 2 * in[3]);
+    const bool grows = grown[0] > out_size[0] && grown[1] > out_size[1];
+    if (!grows) grown = {2 * out_size[0], 2 * out_size[1]};  // takes this size only
+    std::array<ReceptiveField::Axis, 2> axes;
+    for (std::size_t a = 0; a < 2; ++a) {
+      const std::int64_t more = grown[a] - out_size[a], gcd = std::gcd(more, in_size[a]);
+      axes[a] = {.scale_num = more / gcd, .scale_den = in_size[a] / gcd};
+    }
+    if (!grows) return {axes[0], axes[1]};
+    constexpr int kMaxAlignment = 64;
+    for (int step = 1; step <= kMaxAlignment; step *= 2) {
+      if (in_size[0] % step != 0 || in_size[1] % step != 0) break;
+      const auto size = OutputSize(in[1], in_size[0] + step, in_size[1] + step);
+      const auto fits = [&](std::size_t a) {
+        return (size[a] - out_size[a]) * axes[a].scale_den == step * axes[a].scale_num;
+      };
+      if (!fits(0) || !fits(1)) continue;
+      axes[0].alignment = axes[1].alignment = step;
+      break;
+    }
+    return {axes[0], axes[1]};
   }
 
   // How many pixels of the input are missing from the output on either side, as with convolutions

@@ -163,6 +163,22 @@ TEST(SessionModel, NetworksThatCropGetTheirBorderFromTheOutermostPixels) {
   }
 }
 
+// A U-Net with a gate over the whole picture: no field, and only even sizes come back as they were.
+TEST(SessionModel, FindsTheSizesOfNetworksWithoutField) {
+  TestModel m;
+  const std::vector<std::int64_t> two{2, 2};
+  m.Input("x", {1, 3, -1, -1}).Noise("w", {3, 3, 2, 2}, 0.2f).Noise("v", {3, 3, 2, 2}, 0.2f);
+  m.Node("Conv", {"x", "w"}, {"half"}, {{"strides", two}});
+  m.Node("GlobalAveragePool", {"half"}, {"mean"}).Node("Mul", {"half", "mean"}, {"gated"});
+  m.Node("ConvTranspose", {"gated", "v"}, {"y"}, {{"strides", two}}).Output("y");
+  const ModelTraits traits = Make(m)->traits();
+  EXPECT_FALSE(traits.local);
+  EXPECT_EQ(traits.field.width.scale_num, 1);
+  EXPECT_EQ(traits.field.width.scale_den, 1);
+  EXPECT_EQ(traits.field.width.alignment, 2);
+  EXPECT_EQ(traits.field.height.alignment, 2);
+}
+
 TEST(SessionModel, SaysWhatIsNoUpscalingModel) {
   EXPECT_THAT(Refusal(ConvModel({1, 3, -1, -1}, 3, 1, 2)), HasSubstr("no upscaling model"));
   TestModel lopsided = ConvModel({1, 3, -1, -1}, 3, 3, 2);
