@@ -17,7 +17,7 @@ namespace {
 // Everything that one run of a plan writes to, and the views of all steps into it.
 struct RunState {
   AlignedBuffer arena, scratch;
-  ThreadTeam team{AvailableCpus()};  // if the caller brings no threads
+  std::unique_ptr<ThreadTeam> team;  // once a caller has brought no threads
   std::vector<TensorView> views;     // of all steps, inputs then outputs
   // Views that point to the caller's tensors, set anew for each run.
   struct External {
@@ -31,7 +31,8 @@ struct RunState {
 
 std::unique_ptr<RunState> MakeRunState(const Plan& plan) {
   auto state = std::make_unique<RunState>();
-  state->arena = AlignedBuffer(plan.arena_bytes);
+  // At least one byte, so that empty tensors are still "present".
+  state->arena = AlignedBuffer(std::max<std::size_t>(1, plan.arena_bytes));
   for (const Step& step : plan.steps) {
     for (const auto* operands : {&step.inputs, &step.outputs}) {
       for (const Operand& operand : *operands) {
@@ -119,7 +120,6 @@ void RunSteps(const std::string& file, const Plan& plan, RunState& state, Parall
   const std::size_t scratch =
       plan.scratch_bytes_per_thread * static_cast<std::size_t>(parallel.num_threads());
   if (state.scratch.size() < scratch) state.scratch = AlignedBuffer(scratch);
-  const FlushDenormals flush;
   const ParallelSection section(parallel);
   std::span<const TensorView> views = state.views;
   for (const Step& step : plan.steps) {
@@ -394,10 +394,14 @@ void Network::Run(std::span<const TensorView> inputs, std::vector<Tensor>& outpu
                   Parallel* parallel, Profiler& profiler) {
   const std::shared_ptr<Program> program = ProgramFor(inputs);
   const Plan& plan = program->plan;
+  const FlushDenormals flush;
   std::unique_ptr<RunState> state;
   try {
     state = program->Acquire();
-    Parallel& threads = parallel != nullptr ? *parallel : state->team;
+    if (parallel == nullptr && state->team == nullptr) {
+      state->team = std::make_unique<ThreadTeam>(AvailableCpus());
+    }
+    Parallel& threads = parallel != nullptr ? *parallel : *state->team;
     if (program->is_one_plan()) {
       Bind(plan, *state, inputs, outputs);
       RunSteps(graph_.file, plan, *state, threads, profiler);

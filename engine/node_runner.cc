@@ -12,7 +12,7 @@ namespace tessera {
 namespace {
 
 // A loop that goes on beyond this is taken for one that never ends.
-constexpr std::int64_t kMaxIterations = 10'000'000;
+constexpr std::int64_t kMaxIterations = 1'000'000;
 constexpr int kBodyPlans = 8;
 
 // Inputs of a Loop, and of its body, before those that are carried from one iteration to the next.

@@ -112,6 +112,7 @@ class Raiser {
       for (auto& attribute : *node.mutable_attribute()) {
         if (attribute.has_g()) Raise(*attribute.mutable_g());
       }
+      Require(node.output_size() > 0, file_, ": a node (", node.op_type(), ") has no output");
       RaiseNode(node, graph);
       LearnRank(node);
       *graph.add_node() = std::move(node);
@@ -133,7 +134,6 @@ class Raiser {
   }
 
   void LearnRank(const onnx::NodeProto& node) {
-    if (node.output_size() == 0) return;
     const std::string& type = node.op_type();
     if (type == "Constant") {
       for (const auto& a : node.attribute()) {

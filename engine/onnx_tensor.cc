@@ -22,6 +22,12 @@ void CopyTyped(const Field& field, Tensor& tensor, const std::string& what) {
   for (const auto& v : field) *out++ = static_cast<T>(v);
 }
 
+// A byte of a file may be anything; a bool is 0 or 1.
+void NormalizeBools(const Tensor& tensor) {
+  if (tensor.dtype() != DType::kBool) return;
+  for (std::uint8_t& byte : tensor.values<std::uint8_t>()) byte = byte != 0 ? 1 : 0;
+}
+
 Tensor ReadExternal(const onnx::TensorProto& proto, DType dtype, const Shape& shape,
                     const std::filesystem::path& folder, const std::string& what) {
   std::string location;
@@ -56,6 +62,7 @@ Tensor ReadExternal(const onnx::TensorProto& proto, DType dtype, const Shape& sh
   in.seekg(offset);
   in.read(tensor.data<char>(), bytes);
   Require(in.gcount() == bytes, what, ": external data '", path.string(), "' cannot be read");
+  NormalizeBools(tensor);
   return tensor;
 }
 
@@ -92,6 +99,7 @@ Tensor ReadTensor(const onnx::TensorProto& proto, const std::filesystem::path& f
             dtype, " ", shape, ", which takes ", bytes);
     Tensor tensor(dtype, shape);
     if (bytes > 0) std::memcpy(tensor.view().bytes, proto.raw_data().data(), bytes);
+    NormalizeBools(tensor);
     return tensor;
   }
   const std::int64_t values =

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <type_traits>
 
@@ -232,20 +231,8 @@ class GridSampleKernel final : public Kernel {
       const auto i = static_cast<std::size_t>(p);
       sum += points.weight[i] * static_cast<Sum>(static_cast<ComputeType<T>>(plane[points.at[i]]));
     }
-    if constexpr (std::is_same_v<T, bool>) {
-      return sum != 0;
-    } else if constexpr (std::is_integral_v<T>) {
-      // The cubic kernel overshoots the range.
-      if (!(sum > static_cast<Sum>(std::numeric_limits<T>::lowest()))) {
-        return std::numeric_limits<T>::lowest();
-      }
-      if (sum >= static_cast<Sum>(std::numeric_limits<T>::max())) {
-        return std::numeric_limits<T>::max();
-      }
-      return static_cast<T>(sum);
-    } else {
-      return static_cast<T>(static_cast<ComputeType<T>>(sum));
-    }
+    // Saturates: the cubic kernel overshoots the range of integers.
+    return static_cast<T>(ConvertElement<ComputeType<T>>(sum));
   }
 
   SampleRule rule_;

@@ -99,6 +99,7 @@ class ReferenceIntegerConv final : public IntegerConv {
   }
   void Run(const IntegerConvOperands& operands, const RunContext& context,
            TakeSums take) const override {
+    if (plan_.out_pixels == 0) return;
     const std::int64_t width = plan_.p.axes.back().out;
     const std::int64_t rows = plan_.out_pixels / width;
     const std::int64_t planes = plan_.p.batch * plan_.p.out_channels;

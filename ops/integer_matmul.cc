@@ -290,11 +290,7 @@ void InferQLinearMatMul(const InferContext& context) {
   const DType type = context.Input(kYZeroPoint).dtype;
   RequireType(type, ByteTypes());
   const DType scale_type = context.Input(kAScale).dtype;
-  if (context.node.opset >= 21) {
-    RequireType(scale_type, TypeList<float, Half>());
-  } else {
-    RequireType(scale_type, TypeList<float>());
-  }
+  RequireType(scale_type, context.node.opset, TypeList<float>(), 21, TypeList<float, Half>());
   Require(context.Input(kBScale).dtype == scale_type && context.Input(kYScale).dtype == scale_type,
           "scales of types ", scale_type, ", ", context.Input(kBScale).dtype, " and ",
           context.Input(kYScale).dtype);

@@ -53,11 +53,7 @@ void InferLpPool(const InferContext& context) {
 
 void InferMaxPool(const InferContext& context) {
   const DType dtype = context.Input(0).dtype;
-  if (context.node.opset >= 12) {
-    RequireType(dtype, MaxPoolTypes());
-  } else {
-    RequireType(dtype, FloatTypes());
-  }
+  RequireType(dtype, context.node.opset, FloatTypes(), 12, MaxPoolTypes());
   const Shape out = PoolShape(context);
   context.SetOutput(0, dtype, out);
   const std::int64_t order = context.node.attributes.Int("storage_order", 0);
@@ -301,15 +297,7 @@ LayoutChoice MaxPoolLayouts(const LayoutContext& context) {
 std::optional<SpatialField> PoolField(const FieldContext& context, std::size_t) {
   const Shape& x = context.inputs[0].shape;
   if (x.rank() != 4) return std::nullopt;
-  const std::vector<WindowAxis> axes = ReadPoolAxes(context.node, x);
-  SpatialField field;
-  for (std::size_t i = 0; i < 2; ++i) {
-    const WindowAxis& axis = axes[i];
-    if (!PadsFollowAttributes(context.node, axis.stride)) return std::nullopt;
-    field[i] = {1, axis.stride, static_cast<double>(-axis.pad_begin),
-                static_cast<double>(axis.extent() - 1 - axis.pad_begin)};
-  }
-  return field;
+  return WindowField(context.node, ReadPoolAxes(context.node, x));
 }
 
 }  // namespace

@@ -217,11 +217,7 @@ void InferQuantizeLinear(const InferContext& context) {
             ", the zero point's type ", type);
     type = *output_type;
   }
-  if (opset >= 21) {
-    RequireType(type, QuantizedTypes());
-  } else {
-    RequireType(type, ByteTypes());
-  }
+  RequireType(type, opset, ByteTypes(), 21, QuantizedTypes());
   RequireZeroPoint(context, type);
   ReadGranularity(context.node, x.shape, scale.shape);
   context.SetOutput(0, type, x.shape);
@@ -231,16 +227,9 @@ void InferDequantizeLinear(const InferContext& context) {
   const int opset = context.node.opset;
   const TensorInfo& x = context.Input(0);
   const TensorInfo& scale = context.Input(1);
-  if (opset >= 21) {
-    RequireType(x.dtype, DequantizedTypes());
-  } else {
-    RequireType(x.dtype, TypeList<std::int8_t, std::uint8_t, std::int32_t>());
-  }
-  if (opset >= 19) {
-    RequireType(scale.dtype, ScaleTypes());
-  } else {
-    RequireType(scale.dtype, TypeList<float>());
-  }
+  using OldTypes = TypeList<std::int8_t, std::uint8_t, std::int32_t>;
+  RequireType(x.dtype, opset, OldTypes(), 21, DequantizedTypes());
+  RequireType(scale.dtype, opset, TypeList<float>(), 19, ScaleTypes());
   RequireZeroPoint(context, x.dtype);
   ReadGranularity(context.node, x.shape, scale.shape);
   context.SetOutput(0, scale.dtype, x.shape);

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <vector>
 
 #include "ops/elements.h"
@@ -31,15 +30,10 @@ std::vector<TapTable> MakeTables(const ResizePlan& plan) {
   return tables;
 }
 
+// Saturates: cubic overshoots the range of integers.
 template <typename T>
 T FromDouble(double value) {
-  if constexpr (std::is_integral_v<T>) {
-    // Cubic overshoots the range of small integers.
-    return static_cast<T>(std::clamp(value, static_cast<double>(std::numeric_limits<T>::lowest()),
-                                     static_cast<double>(std::numeric_limits<T>::max())));
-  } else {
-    return static_cast<T>(static_cast<ComputeType<T>>(value));
-  }
+  return static_cast<T>(ConvertElement<ComputeType<T>>(value));
 }
 
 // Any type, rank, mode and axes: for each output element the sum over the taps of all axes.

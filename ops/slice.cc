@@ -268,6 +268,7 @@ const OpDef kSplitOp = {
     .prepare = PrepareSplit,
     .layouts = SplitLayouts,
     .field = SplitField,
+    .can_omit_output0 = true,
 };
 
 }  // namespace tessera

@@ -120,6 +120,7 @@ const OpDef kTopKOp = {
     .max_inputs = 2,
     .infer = InferTopK,
     .prepare = PrepareTopK,
+    .can_omit_output0 = true,
 };
 
 }  // namespace tessera

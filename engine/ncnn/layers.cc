@@ -102,6 +102,10 @@ std::vector<float> NcnnLayerContext::FloatWeights(std::int64_t n) {
 }
 
 void NcnnLayerContext::Out(std::size_t i, NcnnBlob blob) {
+  // So that a layer may add and multiply two lengths.
+  for (const std::int64_t dim : blob.dims) {
+    Check(dim <= std::numeric_limits<std::int32_t>::max(), "makes an axis of ", dim, " numbers");
+  }
   const std::string& name = layer_.tops[i];
   // A value that was made here takes the blob's name; one that is passed on keeps the name it has.
   if (const auto it = made_.find(blob.value); it != made_.end()) {

@@ -16,6 +16,8 @@ enum PadMode { kFull, kValid, kSameUpper, kSameLower };
 NcnnBlob AdaptiveAxis(Layer& layer, const NcnnBlob& x, int axis, std::int64_t n, bool max) {
   const std::int64_t length = x.dims[static_cast<std::size_t>(axis)];
   layer.Check(length > 0, "adaptive pooling needs an input of known size");
+  constexpr std::int64_t kMost = 4096;  // a node for each
+  layer.Check(n <= kMost, "cannot make an output of ", n, " windows of different sizes");
   std::vector<NcnnBlob> parts;
   for (std::int64_t i = 0; i < n; ++i) {
     const std::int64_t start = i * length / n, end = ((i + 1) * length + n - 1) / n;

@@ -12,8 +12,12 @@ using Layer = NcnnLayerContext;
 
 enum ResizeType { kNearest = 1, kLinear, kCubic };
 
-std::int64_t Scaled(std::int64_t length, float scale) {
-  return length < 0 ? -1 : static_cast<std::int64_t>(static_cast<float>(length) * scale);
+// The length of an axis times `scale`, rounded down; -1 if it is not known.
+std::int64_t Scaled(const Layer& layer, std::int64_t length, float scale) {
+  if (length < 0) return -1;
+  const float scaled = static_cast<float>(length) * scale;
+  layer.Check(scaled < 0x1p31f, "scales an axis of ", length, " by ", scale);
+  return static_cast<std::int64_t>(scaled);
 }
 
 NcnnSize SizeOf(Layer& layer, const NcnnBlob& x, int axis) {
@@ -21,10 +25,10 @@ NcnnSize SizeOf(Layer& layer, const NcnnBlob& x, int axis) {
   return length >= 0 ? NcnnSize{length, kNoValue} : NcnnSize{{}, layer.DimOf(x, axis)};
 }
 
-// The length of an axis times `scale`, rounded down.
+// The same as a size, which is computed where the length is not known.
 NcnnSize ScaledSize(Layer& layer, const NcnnBlob& x, int axis, float scale) {
   const std::int64_t length = x.dims[static_cast<std::size_t>(axis)];
-  if (length >= 0) return {Scaled(length, scale), kNoValue};
+  if (length >= 0) return {Scaled(layer, length, scale), kNoValue};
   const ValueId number =
       layer.MultiNode("Cast", {layer.DimOf(x, axis)}, 1, {{"to", DTypeToOnnx(DType::kFloat32)}})[0];
   const ValueId product = layer.MultiNode("Mul", {number, layer.Scalar(scale)}, 1, {})[0];
@@ -74,9 +78,9 @@ void Interp(Layer& layer) {
     // Linear and cubic go by the ratio of the sizes; it is the scale where that has no fraction.
     by_scale = type == kNearest ||
                (height_scale == std::trunc(height_scale) && width_scale == std::trunc(width_scale));
-    out_height = by_scale ? NcnnSize{Scaled(x.dims[kHeight], height_scale), kNoValue}
+    out_height = by_scale ? NcnnSize{Scaled(layer, x.dims[kHeight], height_scale), kNoValue}
                           : ScaledSize(layer, x, kHeight, height_scale);
-    out_width = by_scale ? NcnnSize{Scaled(x.dims[kWidth], width_scale), kNoValue}
+    out_width = by_scale ? NcnnSize{Scaled(layer, x.dims[kWidth], width_scale), kNoValue}
                          : ScaledSize(layer, x, kWidth, width_scale);
   }
   // A table keeps its rows.

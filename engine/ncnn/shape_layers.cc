@@ -213,6 +213,8 @@ void ShuffleChannel(Layer& layer) {
   layer.Check(x.rank() >= 3 && groups > 0, "needs channels and a positive number of groups");
   const std::int64_t c = x.dims[0];
   layer.Check(c > 0 && c % groups == 0, c, " channels are no multiple of ", groups);
+  constexpr std::int64_t kMostChannels = 1 << 20;  // a number for each
+  layer.Check(c <= kMostChannels, "shuffles ", c, " channels");
   if (reverse) groups = c / groups;
   std::vector<std::int64_t> order;
   for (std::int64_t i = 0; i < c; ++i) order.push_back(i % groups * (c / groups) + i / groups);

@@ -1,6 +1,7 @@
 // float16 models are computed in float32: weights are widened once, inputs and the results of
-// Cast to float16 when they appear, and outputs narrowed. Roundings that the model asks for by a
-// Cast happen; those between its float16 nodes do not (the result is more exact than asked for).
+// Cast to float16 when they appear, and outputs narrowed. What an attribute asks for in float16
+// (EyeLike) is made in float32. Roundings that the model asks for by a Cast happen; those between
+// its float16 nodes do not (the result is more exact than asked for).
 #include "engine/passes/passes.h"
 
 namespace tessera {
@@ -14,8 +15,9 @@ Tensor Widen(const Tensor& half) {
   return wide;
 }
 
+constexpr std::int64_t kOnnxFloat = 1, kOnnxFloat16 = 10;  // TensorProto.DataType
+
 Node MakeCast(const Graph& graph, ValueId from, ValueId to, DType dtype) {
-  constexpr std::int64_t kOnnxFloat = 1, kOnnxFloat16 = 10;  // TensorProto.DataType
   Node cast;
   cast.op.name = graph.value(to).name;
   cast.op.type = "Cast";
@@ -27,9 +29,14 @@ Node MakeCast(const Graph& graph, ValueId from, ValueId to, DType dtype) {
   return cast;
 }
 
+bool MakesFloat16(const Graph& graph, const Node& node) {
+  return node.op.type == "EyeLike" &&
+         AtNode(graph, node, [&] { return node.op.attributes.Int("dtype", 0); }) == kOnnxFloat16;
+}
+
 bool CastsToFloat16(const Graph& graph, const Node& node) {
   return node.op.type == "Cast" &&
-         AtNode(graph, node, [&] { return node.op.attributes.Int("to", 0); }) == 10;
+         AtNode(graph, node, [&] { return node.op.attributes.Int("to", 0); }) == kOnnxFloat16;
 }
 
 }  // namespace
@@ -47,6 +54,10 @@ int WidenFloat16(Graph& graph) {
       const auto* tensor = std::get_if<std::shared_ptr<const Tensor>>(&attribute);
       if (tensor == nullptr || (*tensor)->dtype() != DType::kFloat16) continue;
       node.op.attributes.Set(name, std::make_shared<const Tensor>(Widen(**tensor)));
+      ++rewrites;
+    }
+    if (MakesFloat16(graph, node)) {
+      node.op.attributes.Set("dtype", kOnnxFloat);
       ++rewrites;
     }
   }

@@ -250,6 +250,19 @@ TEST(Import, RecurrentLayersMayLeaveOutTheirFirstOutput) {
   EXPECT_THAT(LoadError(nothing), AllOf(HasSubstr("RNN"), HasSubstr("no output 0")));
 }
 
+// TopK whose indices alone are wanted, Split whose first part nobody needs.
+TEST(Import, SomeOperatorsMayLeaveOutTheirFirstOutput) {
+  TestModel m;
+  m.Input("x", {4}).Ints("k", {2}).Ints("parts", {1, 3});
+  m.Node("TopK", {"x", "k"}, {"", "i"}).Output("i", onnx::TensorProto::INT64);
+  m.Node("Split", {"x", "parts"}, {"", "rest"}).Output("rest");
+  const Tensor x = Tensor::FromVector<float>({4}, {1, 7, 3, 5});
+  std::vector<Tensor> outputs;
+  m.Load()->Run(std::vector<NamedView>{{"x", x.view()}}, outputs);
+  EXPECT_THAT(ToInt64s(outputs[0].view()), testing::ElementsAre(1, 3));
+  EXPECT_THAT(ToFloats(outputs[1].view()), testing::ElementsAre(7, 3, 5));
+}
+
 TEST(Import, ErrorsOfPassesNameTheNode) {
   TestModel cast;
   cast.Input("x", {1}).Node("Cast", {"x"}, {"y"}, {{"to", "FLOAT16"}}).Output("y");
@@ -307,6 +320,22 @@ TEST(Import, TensorsWhoseDataDoesNotFitTheirShapeAreRefused) {
   EXPECT_THAT(LoadError(m), HasSubstr("initializer 'w'"));
   w->set_dims(0, -4);
   EXPECT_THAT(LoadError(m), HasSubstr("negative dimension"));
+}
+
+// Whatever a file says for true, in memory it is 1.
+TEST(Import, RawBoolsAreZeroOrOne) {
+  TestModel m;
+  auto* t = m.proto.mutable_graph()->add_initializer();
+  t->set_name("b");
+  t->set_data_type(onnx::TensorProto::BOOL);
+  t->add_dims(4);
+  t->set_raw_data(std::string("\x00\x01\x02\xFF", 4));
+  m.Input("x", {4}, onnx::TensorProto::BOOL);
+  m.Node("Xor", {"x", "b"}, {"y"}).Output("y", onnx::TensorProto::BOOL);
+  const Tensor x = Tensor::FromVector<bool>({4}, {true, true, true, false});
+  std::vector<Tensor> outputs;
+  m.Load()->Run(std::vector<NamedView>{{"x", x.view()}}, outputs);
+  EXPECT_THAT(ToInt64s(outputs[0].view()), testing::ElementsAre(1, 0, 0, 1));
 }
 
 TEST(Import, TypedDataOfEveryTypeIsRead) {

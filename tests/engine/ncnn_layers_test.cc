@@ -366,6 +366,16 @@ TEST(NcnnLayers, PixelShuffleAndReorg) {
   EXPECT_THAT(Failure("PixelShuffle", "0=2", {3, 1, 1}), HasSubstr("3 channels are no multiple"));
 }
 
+// Sizes that no memory holds are refused before one times another overflows.
+TEST(NcnnLayers, SizesStayWithinBounds) {
+  NcnnTestModel m;
+  m.Input("x", {1, 1, 2000}).Layer("Deconvolution l 1 1 x y 0=1 1=1 3=2000000000 13=1 6=1");
+  m.Weights({1}).Layer("Deconvolution k 1 1 y z 0=1 1=1 3=2000000000 13=1 6=1").Weights({1});
+  EXPECT_THAT(m.Failure(), HasSubstr("'l' (Deconvolution): makes an axis of"));
+  EXPECT_THAT(Failure("Reorg", "0=32768", {1 << 20, 1 << 15, 1 << 15}),
+              HasSubstr("makes an axis of"));
+}
+
 TEST(NcnnLayers, PoolingModes) {
   const auto row = [](const std::string& params) {
     return Apply("Pooling", "11=1 12=1 13=0 15=0 " + params, {1, 1, 4}, {1, 5, 3, 2}).values;
@@ -389,6 +399,7 @@ TEST(NcnnLayers, PoolingGlobalAndAdaptive) {
   EXPECT_THAT(y.values, ElementsAre(1.5f, 4));
   EXPECT_THAT(Apply("Pooling", "0=0 7=1 8=1", {1, 2, 2}).shape, Shape({1, 1, 1, 1}));
   EXPECT_THAT(Apply("Pooling", "0=0 7=1 8=2 18=-233", {1, 1, 4}).values, ElementsAre(1, 3));
+  EXPECT_THAT(Failure("Pooling", "0=0 7=1 8=2000000000 18=1", {1, 1, 3}), HasSubstr("windows"));
   // Windows [0, 2) and [1, 3) of three.
   EXPECT_THAT(Apply("Pooling", "0=1 7=1 8=2 18=1", {1, 1, 3}).values, ElementsAre(0.5f, 1.5f));
 }
@@ -474,6 +485,7 @@ TEST(NcnnLayers, ConcatSplitSoftmaxShuffle) {
   ExpectNear(Apply("Softmax", "", {2, 1}, {0, std::log(3.0f)}).values, {0.25f, 0.75f});
   EXPECT_THAT(Failure("Softmax", "0=1", {1, 2}), HasSubstr("so old"));
   EXPECT_THAT(Apply("ShuffleChannel", "0=2", {4, 1, 1}).values, ElementsAre(0, 2, 1, 3));
+  EXPECT_THAT(Failure("ShuffleChannel", "0=2", {1 << 30, 1, 1}), HasSubstr("channels"));
 }
 
 TEST(NcnnLayers, Interp) {
@@ -496,6 +508,8 @@ TEST(NcnnLayers, Interp) {
   EXPECT_THAT(like.Run({{row, x}, {{1, 1, 4}, Iota(4)}}).values, ElementsAre(0, 1, 3, 4));
   EXPECT_THAT(Apply("Interp", "0=1 9=\"*(0w,2),0h\"", row, x).values, ElementsAre(0, 0, 4, 4));
   EXPECT_THAT(Failure("Interp", "", row), HasSubstr("type 0 is not known"));
+  EXPECT_THAT(Failure("Interp", "0=1 2=1e38", row), HasSubstr("scales an axis of 2"));
+  EXPECT_THAT(Failure("Interp", "0=2 2=1.5e38", row), HasSubstr("scales an axis of 2"));
 }
 
 TEST(NcnnLayers, InstanceNorm) {

@@ -119,6 +119,21 @@ TEST(OldOpsets, DropoutIsOfTrainingUnlessItSaysOtherwise) {
                                                   HasSubstr("training is not supported")));
 }
 
+TEST(OldOpsets, NodesWithoutOutputsAreRefused) {
+  TestModel m(6);
+  m.Input("x", {2}).Output("y").Node("Relu", {"x"}, {"y"});
+  onnx::NodeProto& node = *m.proto.mutable_graph()->add_node();
+  node.set_op_type("PRelu");
+  node.add_input("x");
+  node.add_input("nowhere");
+  try {
+    m.Load();
+    ADD_FAILURE() << "no error";
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("a node (PRelu) has no output"));
+  }
+}
+
 TEST(OldOpsets, OtherInputsAreRefused) {
   TestModel m(4);
   m.Input("x", {2}).Output("y").Node("Reshape", {"x"}, {"y"}, {{"shape", Ints{1, 2}}});

@@ -281,6 +281,17 @@ TEST(Session, Float16ModelsTakeAndGiveFloat16) {
   }
 }
 
+TEST(Session, EyeLikeOfFloat16FitsAWidenedGraph) {
+  TestModel m;
+  m.Input("x", {2, 2}, onnx::TensorProto::FLOAT16);
+  m.Node("EyeLike", {"x"}, {"eye"}, {{"dtype", std::int64_t{onnx::TensorProto::FLOAT16}}});
+  m.Node("Add", {"x", "eye"}, {"y"}).Output("y", onnx::TensorProto::FLOAT16);
+  const Tensor x = Tensor::FromVector<float>({2, 2}, {1, 2, 3, 4});
+  std::vector<Tensor> y;
+  m.Load()->Run(std::vector<NamedView>{{"x", x.view()}}, y);
+  EXPECT_THAT(ToFloats(y[0].view()), testing::ElementsAre(2, 2, 3, 5));
+}
+
 TEST(Session, CastToFloat16Rounds) {
   TestModel m;
   m.Input("x", {2}).Node("Cast", {"x"}, {"h"}, {{"to", std::int64_t{10}}});

@@ -303,6 +303,10 @@ TEST(Resize, TakesOtherTypes) {
   };
   EXPECT_EQ(ToVector<std::uint8_t>(call(Values<std::uint8_t>({1, 2}, {0, 255}), "linear").RunOne()),
             (std::vector<std::uint8_t>{0, 63, 191, 255}));
+  // The sum of the weights times this rounds to 2^63, which is none of the type.
+  EXPECT_EQ(ToVector<std::int64_t>(
+                call(Values<std::int64_t>({1, 2}, {INT64_MAX, INT64_MAX}), "linear").RunOne()),
+            std::vector<std::int64_t>(4, INT64_MAX));
   EXPECT_EQ(ToVector<std::int64_t>(
                 call(Values<std::int64_t>({1, 2}, {INT64_MAX, 1}), "nearest").RunOne()),
             (std::vector<std::int64_t>{INT64_MAX, INT64_MAX, 1, 1}));
