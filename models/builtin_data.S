@@ -14,6 +14,7 @@
   .section .rodata
   embed tessera_default_x2, default-x2.onnx
   embed tessera_default_x4, default-x4.onnx
+  embed tessera_default_x4_restore, default-x4-restore.onnx
 
   // Without this section the linker would make the stack executable.
   .section .note.GNU-stack, "", %progbits

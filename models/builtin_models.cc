@@ -8,6 +8,8 @@ extern const std::byte tessera_default_x2_begin[];
 extern const std::byte tessera_default_x2_end[];
 extern const std::byte tessera_default_x4_begin[];
 extern const std::byte tessera_default_x4_end[];
+extern const std::byte tessera_default_x4_restore_begin[];
+extern const std::byte tessera_default_x4_restore_end[];
 }
 
 namespace tessera {
@@ -26,6 +28,12 @@ std::span<const BuiltinModel> BuiltinModels() {
        .scale = 4,
        .parameters = 272160,
        .onnx = {tessera_default_x4_begin, tessera_default_x4_end}},
+      {.name = "default-x4-restore",
+       .description = "small x4 model for photographs with blur, noise and JPEG damage",
+       .licence = "Apache-2.0",
+       .scale = 4,
+       .parameters = 272160,
+       .onnx = {tessera_default_x4_restore_begin, tessera_default_x4_restore_end}},
   };
   return models;
 }
@@ -40,7 +48,8 @@ const BuiltinModel& DefaultModel(double scale) {
   const std::span<const BuiltinModel> models = BuiltinModels();
   const auto found = std::ranges::find_if(
       models, [scale](const BuiltinModel& model) { return model.scale >= scale; });
-  return found == models.end() ? models.back() : *found;
+  return found != models.end() ? *found
+                               : *std::ranges::max_element(models, {}, &BuiltinModel::scale);
 }
 
 }  // namespace tessera

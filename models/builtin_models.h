@@ -17,14 +17,14 @@ struct BuiltinModel {
   std::span<const std::byte> onnx;  // the file, aligned to 64 bytes
 };
 
-// By scale.
+// By scale; of equal ones the first is the more general.
 std::span<const BuiltinModel> BuiltinModels();
 
 // Null if there is none of that name.
 const BuiltinModel* FindBuiltinModel(std::string_view name);
 
-// What is used when no model is asked for: the one that enlarges least of those that reach `scale`,
-// or the one that enlarges most.
+// What is used when no model is asked for: the first that enlarges least of those that reach
+// `scale`, or that enlarges most.
 const BuiltinModel& DefaultModel(double scale);
 
 }  // namespace tessera

@@ -17,6 +17,8 @@ constexpr NetworkDef kNetworks[] = {
      [](GraphBuilder& graph) { DefineSrvgg(graph, {.features = 48, .convs = 12, .scale = 2}); }},
     {"default-x4", "SRVGGNetCompact x4, 12 convolutions of 48 channels: the built-in default", 13,
      [](GraphBuilder& graph) { DefineSrvgg(graph, {.features = 48, .convs = 12, .scale = 4}); }},
+    {"default-x4-restore", "default-x4 with weights for damaged pictures", 13,
+     [](GraphBuilder& graph) { DefineSrvgg(graph, {.features = 48, .convs = 12, .scale = 4}); }},
     {"srvgg-x4v3", "SRVGGNetCompact x4 as in realesr-general-x4v3", 13,
      [](GraphBuilder& graph) { DefineSrvgg(graph, {.features = 64, .convs = 32, .scale = 4}); }},
     {"srvgg-animevideov3", "SRVGGNetCompact x4 as in realesr-animevideov3", 13,

@@ -57,7 +57,8 @@ def pair(image, scale):
 
 class Damage:
     """What pictures of the web have suffered at low resolution: blur, noise, JPEG; all mild."""
-    BLUR, NOISE, QUALITY = 1.0, 4.0, (40, 95)  # in pixels, in grey levels, of libjpeg
+    BLUR, QUALITY = (0.2, 0.8), (55, 95)  # in pixels; of libjpeg
+    NOISE = 3.0  # in grey levels, at most; half of the pictures have none
     BLOCK = 16  # of JPEG, colour included
 
     @staticmethod
@@ -76,8 +77,10 @@ class Damage:
 
     @classmethod
     def draw(cls, low, random):
-        noise = random.normal(size=low.shape) * random.random() * cls.NOISE
-        return cls.apply(low, random.random() * cls.BLUR, noise, random.uniform(*cls.QUALITY))
+        noise = None
+        if random.random() < 0.5:
+            noise = random.normal(size=low.shape) * random.random() * cls.NOISE
+        return cls.apply(low, random.uniform(*cls.BLUR), noise, random.uniform(*cls.QUALITY))
 
 
 def training_pairs(scale, cache):

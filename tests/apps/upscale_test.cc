@@ -454,6 +454,7 @@ TEST_F(UpscaleCommand, ListsModels) {
   EXPECT_THAT(list.out, ContainsRegex("triple +x3 +81 +MIT +[^ ]*/models/triple.onnx\n"));
   EXPECT_THAT(list.out, ContainsRegex("default-x2 +x2 +256572 +Apache-2.0 +built in\n"));
   EXPECT_THAT(list.out, ContainsRegex("default-x4 +x4 +272160 +Apache-2.0 +built in\n"));
+  EXPECT_THAT(list.out, ContainsRegex("default-x4-restore +x4 +272160 +Apache-2.0 +built in\n"));
   EXPECT_THAT(list.out, Not(ContainsRegex("double +x3")));
   EXPECT_THAT(list.err, HasSubstr("text.onnx: "));
   EXPECT_EQ(std::count(list.err.begin(), list.err.end(), '\n'), 1) << list.err;

@@ -26,6 +26,7 @@ const cases = [
   { network: 'f5dctnet-v1ss', seed: 7, input: coefficients },
   { model: 'models/weights/default-x2.onnx', input: picture([1, 3, 12, 10]) },
   { model: 'models/weights/default-x4.onnx', input: picture([1, 3, 12, 10]) },
+  { model: 'models/weights/default-x4-restore.onnx', input: picture([1, 3, 12, 10]) },
 ];
 
 // The inputs' formulas are exact, so that every language gives the same values.

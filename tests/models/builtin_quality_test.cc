@@ -1,5 +1,5 @@
 // The built-in models come nearer to the original than bicubic interpolation, by about what their
-// cards say, on photographs that served no training.
+// cards say, on photographs that served no training; default-x4-restore when these are damaged.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,10 +11,12 @@
 #include "engine/session.h"
 #include "models/builtin_models.h"
 #include "pipeline/image_reader.h"
+#include "pipeline/image_writer.h"
 #include "pipeline/planes.h"
 #include "pipeline/resample.h"
 #include "pipeline/session_model.h"
 #include "pipeline/upscaler.h"
+#include "tests/pipeline/test_pictures.h"
 
 namespace tessera {
 namespace {
@@ -46,6 +48,27 @@ Picture Crop(const Picture& in, const Rect& rect) {
   return out;
 }
 
+// A little blurred (sigma 0.5), then stored as JPEG of quality 75.
+Picture Damaged(const Picture& in) {
+  Picture out(in.format());
+  for (std::int64_t y = 0; y < in.height(); ++y) {
+    for (std::int64_t i = 0; i < 3 * in.width(); ++i) {
+      double sum = 0;
+      for (const int dy : {-1, 0, 1}) {
+        const auto* row =
+            in.Row<std::uint8_t>(std::clamp<std::int64_t>(y + dy, 0, in.height() - 1));
+        const double side = i < 3 ? row[i] : row[i - 3];
+        const double other = i + 3 < 3 * in.width() ? row[i + 3] : row[i];
+        sum += (dy == 0 ? 0.787 : 0.1065) * (0.787 * row[i] + 0.1065 * (side + other));
+      }
+      out.Row<std::uint8_t>(y)[i] = static_cast<std::uint8_t>(std::min(std::lround(sum), 255L));
+    }
+  }
+  const TemporaryFolder folder;
+  WritePicture(folder.path() / "damaged.jpg", ImageFormat::kJpeg, out, {.quality = 75});
+  return ReadPicture(folder.path() / "damaged.jpg").picture;
+}
+
 // In dB, of luma (BT.601), without a border of `border` pixels.
 double Psnr(const Picture& a, const Picture& b, std::int64_t border) {
   double squares = 0;
@@ -68,11 +91,11 @@ TEST(BuiltinModels, ComeNearerToTheOriginalThanBicubic) {
   const struct {
     const char* file;
     Rect rect;
-    double least_gain[2];  // in dB, of the models in their order: a little under what they reach
+    double least_gain[3];  // in dB, of the models in their order: a little under what they reach
   } cases[] = {
-      {"mountain.png", {36, 11, 128, 128}, {1.3, 0.4}},
-      {"brushes.jpg", {0, 32, 128, 128}, {0.95, 0.4}},
-      {"brushes.jpg", {116, 32, 128, 128}, {2, 1.8}},
+      {"mountain.png", {36, 11, 128, 128}, {1.35, 0.4, 0.25}},
+      {"brushes.jpg", {0, 32, 128, 128}, {1.03, 0.42, 0.14}},
+      {"brushes.jpg", {116, 32, 128, 128}, {2.2, 2, 1.25}},
   };
   for (const auto& c : cases) {
     const std::filesystem::path file =
@@ -83,8 +106,8 @@ TEST(BuiltinModels, ComeNearerToTheOriginalThanBicubic) {
       const std::string name(model.name);
       const Upscaler upscaler(MakeSessionModel(Session::LoadFromMemory(model.onnx, name), name),
                               {});
-      const Picture low =
-          Resized(original, c.rect.width / model.scale, c.rect.height / model.scale);
+      Picture low = Resized(original, c.rect.width / model.scale, c.rect.height / model.scale);
+      if (name == "default-x4-restore") low = Damaged(low);
       const double gain = Psnr(upscaler.Upscale(low, original.format()), original, model.scale) -
                           Psnr(Resized(low, c.rect.width, c.rect.height), original, model.scale);
       EXPECT_GE(gain, *least_gain++) << c.file << " " << name;

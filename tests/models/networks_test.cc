@@ -73,8 +73,9 @@ TEST_P(EveryNetwork, HasTheDocumentedNumberOfWeights) {
       {"srvgg-x4v3", 1213296},      {"srvgg-animevideov3", 621424},
       {"rrdbnet-x4plus", 16697987}, {"rrdbnet-x4plus-anime-6b", 4467779},
       {"span-x4", 426288},          {"default-x4", 272160},
-      {"default-x2", 256572},       {"f5dctnet-v1", 845731},
-      {"f5dctnet-v1s", 213203},     {"f5dctnet-v1ss", 213203},
+      {"default-x2", 256572},       {"default-x4-restore", 272160},
+      {"f5dctnet-v1", 845731},      {"f5dctnet-v1s", 213203},
+      {"f5dctnet-v1ss", 213203},
   };
   EXPECT_EQ(CountParameters(*FindNetwork(GetParam())), expected.at(GetParam()));
 }
