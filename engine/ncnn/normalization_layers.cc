@@ -36,6 +36,8 @@ void InstanceNorm(Layer& layer) {
     bias = layer.FloatWeights(channels);
   } else {
     layer.Check(x.dims[0] > 0, "the number of channels is not known");
+    constexpr std::int64_t kMostChannels = 1 << 20;  // numbers for each
+    layer.Check(x.dims[0] <= kMostChannels, "normalises ", x.dims[0], " channels");
     scale.assign(static_cast<std::size_t>(x.dims[0]), 1);
     bias.assign(static_cast<std::size_t>(x.dims[0]), 0);
   }

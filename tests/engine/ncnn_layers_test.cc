@@ -517,6 +517,7 @@ TEST(NcnnLayers, InstanceNorm) {
   m.Input("x", {2, 1, 2}).Layer("InstanceNorm l 1 1 x y 0=2 1=0").Floats({1, 2, 0, 5});
   ExpectNear(m.Run({{{2, 1, 2}, {1, 3, 2, 10}}}).values, {-1, 1, 3, 7});
   ExpectNear(Apply("InstanceNorm", "0=2 1=0 2=0", {2, 1, 2}, {1, 3, 2, 10}).values, {-1, 1, -1, 1});
+  EXPECT_THAT(Failure("InstanceNorm", "0=2 2=0", {1 << 30, 1, 1}), HasSubstr("channels"));
 }
 
 TEST(NcnnLayers, QuantizeAndBack) {
