@@ -39,8 +39,7 @@ class ClipKernel final : public Kernel {
   bool CanOverwriteInput(std::size_t i) const override { return i == 0; }
   void Run(const RunContext& context) const override {
     const auto bound = [&](std::size_t i, T fallback) {
-      const bool given = i < context.inputs.size() && context.inputs[i].present();
-      return given ? *context.inputs[i].data<const T>() : fallback;
+      return context.HasInput(i) ? *context.inputs[i].data<const T>() : fallback;
     };
     using C = ComputeType<T>;
     const C lo = bound(1, lo_), hi = bound(2, hi_);

@@ -56,10 +56,6 @@ class CompressKernel final : public Kernel {
   std::vector<std::int64_t> selected_;
 };
 
-std::unique_ptr<Kernel> PrepareCompress(const PrepareContext& context) {
-  return std::make_unique<CompressKernel>(context);
-}
-
 }  // namespace
 
 extern const OpDef kCompressOp;
@@ -68,7 +64,7 @@ const OpDef kCompressOp = {
     .min_inputs = 2,
     .max_inputs = 2,
     .infer = InferCompress,
-    .prepare = PrepareCompress,
+    .prepare = PrepareKernel<CompressKernel>,
     .first_opset = 9,
 };
 

@@ -93,10 +93,6 @@ class ConcatKernel final : public Kernel {
   std::vector<Task> tasks_;
 };
 
-std::unique_ptr<Kernel> PrepareConcat(const PrepareContext& context) {
-  return std::make_unique<ConcatKernel>(context);
-}
-
 std::optional<SpatialField> ConcatField(const FieldContext& context, std::size_t) {
   const int rank = context.outputs[0].shape.rank();
   const int axis = NormalizeAxis(context.node.attributes.Int("axis", 0), rank);
@@ -115,7 +111,7 @@ const OpDef kConcatOp = {
     .min_inputs = 1,
     .max_inputs = -1,
     .infer = InferConcat,
-    .prepare = PrepareConcat,
+    .prepare = PrepareKernel<ConcatKernel>,
     .layouts = ConcatLayouts,
     .field = ConcatField,
 };

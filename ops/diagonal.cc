@@ -106,10 +106,6 @@ class TriluKernel final : public Kernel {
   std::int64_t element_bytes_;
 };
 
-std::unique_ptr<Kernel> PrepareTrilu(const PrepareContext& context) {
-  return std::make_unique<TriluKernel>(context);
-}
-
 }  // namespace
 
 extern const OpDef kEyeLikeOp, kTriluOp;
@@ -126,7 +122,7 @@ const OpDef kTriluOp = {
     .min_inputs = 1,
     .max_inputs = 2,
     .infer = InferTrilu,
-    .prepare = PrepareTrilu,
+    .prepare = PrepareKernel<TriluKernel>,
     .first_opset = 14,
 };
 

@@ -65,7 +65,7 @@ class DropoutKernel final : public Kernel {
     if (out.present() && out.bytes != in.bytes) {
       std::memcpy(out.bytes, in.bytes, StorageBytes(in.dtype, in.shape, in.layout));
     }
-    if (context.outputs.size() < 2 || !context.outputs[1].present()) return;
+    if (!context.HasOutput(1)) return;
     const TensorView& mask = context.outputs[1];
     Dispatch(mask.dtype, AllTypes(), [&](auto tag) {
       using T = typename decltype(tag)::type;

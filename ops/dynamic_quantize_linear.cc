@@ -50,16 +50,12 @@ class DynamicQuantizeKernel final : public Kernel {
         y[i] = RoundAndSaturate<std::uint8_t>(x[i] / scale, zero_point);
       }
     });
-    if (HasOutput(context, 1)) *context.outputs[1].data<float>() = scale;
-    if (HasOutput(context, 2)) *context.outputs[2].data<std::uint8_t>() = zero_point;
+    if (context.HasOutput(1)) *context.outputs[1].data<float>() = scale;
+    if (context.HasOutput(2)) *context.outputs[2].data<std::uint8_t>() = zero_point;
   }
 
  private:
   static constexpr std::int64_t kPieces = 16;
-
-  static bool HasOutput(const RunContext& context, std::size_t i) {
-    return i < context.outputs.size() && context.outputs[i].present();
-  }
 
   static ValueRange FindRange(const RunContext& context, const float* x, std::int64_t n) {
     ValueRange* ranges = context.Scratch<ValueRange>(0);
@@ -89,10 +85,6 @@ class DynamicQuantizeKernel final : public Kernel {
   bool plain_;
 };
 
-std::unique_ptr<Kernel> PrepareDynamicQuantizeLinear(const PrepareContext& context) {
-  return std::make_unique<DynamicQuantizeKernel>(context);
-}
-
 }  // namespace
 
 extern const OpDef kDynamicQuantizeLinearOp;
@@ -101,7 +93,7 @@ const OpDef kDynamicQuantizeLinearOp = {
     .min_inputs = 1,
     .max_inputs = 1,
     .infer = InferDynamicQuantizeLinear,
-    .prepare = PrepareDynamicQuantizeLinear,
+    .prepare = PrepareKernel<DynamicQuantizeKernel>,
     .first_opset = 11,
 };
 

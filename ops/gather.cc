@@ -53,10 +53,6 @@ class GatherKernel final : public Kernel {
   AxisSlices slices_;
 };
 
-std::unique_ptr<Kernel> PrepareGather(const PrepareContext& context) {
-  return std::make_unique<GatherKernel>(context);
-}
-
 void InferGatherElements(const InferContext& context) {
   const TensorInfo& data = context.Input(0);
   const TensorInfo& indices = context.Input(1);
@@ -156,10 +152,6 @@ class GatherNDKernel final : public Kernel {
   std::int64_t batches_, batch_stride_, tuples_per_batch_;
 };
 
-std::unique_ptr<Kernel> PrepareGatherND(const PrepareContext& context) {
-  return std::make_unique<GatherNDKernel>(context);
-}
-
 }  // namespace
 
 extern const OpDef kGatherElementsOp, kGatherNDOp, kGatherOp;
@@ -176,7 +168,7 @@ const OpDef kGatherNDOp = {
     .min_inputs = 2,
     .max_inputs = 2,
     .infer = InferGatherND,
-    .prepare = PrepareGatherND,
+    .prepare = PrepareKernel<GatherNDKernel>,
     .first_opset = 11,
 };
 const OpDef kGatherOp = {
@@ -184,7 +176,7 @@ const OpDef kGatherOp = {
     .min_inputs = 2,
     .max_inputs = 2,
     .infer = InferGather,
-    .prepare = PrepareGather,
+    .prepare = PrepareKernel<GatherKernel>,
 };
 
 }  // namespace tessera

@@ -355,11 +355,6 @@ class QLinearMatMulKernel final : public Kernel {
   decltype(&RequantizeRow) requantize_;
 };
 
-template <typename K>
-std::unique_ptr<Kernel> Prepare(const PrepareContext& context) {
-  return std::make_unique<K>(context);
-}
-
 }  // namespace
 
 extern const OpDef kMatMulIntegerOp, kQLinearMatMulOp;
@@ -368,7 +363,7 @@ const OpDef kMatMulIntegerOp = {
     .min_inputs = 2,
     .max_inputs = 4,
     .infer = InferMatMulInteger,
-    .prepare = Prepare<MatMulIntegerKernel>,
+    .prepare = PrepareKernel<MatMulIntegerKernel>,
     .first_opset = 10,
 };
 const OpDef kQLinearMatMulOp = {
@@ -376,7 +371,7 @@ const OpDef kQLinearMatMulOp = {
     .min_inputs = 8,
     .max_inputs = 8,
     .infer = InferQLinearMatMul,
-    .prepare = Prepare<QLinearMatMulKernel>,
+    .prepare = PrepareKernel<QLinearMatMulKernel>,
     .first_opset = 10,
 };
 

@@ -76,7 +76,7 @@ class LayerNormalizationKernel final : public Kernel {
   void Stash(const RunContext& context, std::int64_t begin, std::int64_t end,
              const Moments& moments) const {
     for (std::size_t i = kMean; i < context.outputs.size(); ++i) {
-      if (!context.outputs[i].present()) continue;
+      if (!context.HasOutput(i)) continue;
       const double value = i == kMean ? moments.mean : Inverse(moments);
       std::fill(context.outputs[i].data<float>() + begin, context.outputs[i].data<float>() + end,
                 static_cast<float>(value));
@@ -90,7 +90,6 @@ class LayerNormalizationKernel final : public Kernel {
     const Moments moments = RowMoments(x, size_, vector_);
     const double inverse = Inverse(moments);
     Stash(context, row, row + 1, moments);
-    if (!context.outputs[0].present()) return;
     T* out = context.outputs[0].data<T>() + row * size_;
     if constexpr (std::is_same_v<T, float>) {
       if (vector_) {

@@ -70,7 +70,7 @@ class GemmKernel final : public Kernel {
     const T* b = transposed_b_ ? transposed_b_->data<const T>() : context.inputs[1].data<const T>();
     T* out = context.outputs[0].data<T>();
     product_.Run(context.inputs[0].data<const T>(), b, out, context.parallel);
-    if (context.inputs.size() > 2 && context.inputs[2].present()) {
+    if (context.HasInput(2)) {
       AddC(context.inputs[2].data<const T>(), out);
     }
     if constexpr (std::is_same_v<T, float>) {

@@ -88,10 +88,6 @@ class MaxUnpoolKernel final : public Kernel {
   Shape from_, out_;
 };
 
-std::unique_ptr<Kernel> PrepareMaxUnpool(const PrepareContext& context) {
-  return std::make_unique<MaxUnpoolKernel>(context);
-}
-
 }  // namespace
 
 extern const OpDef kMaxUnpoolOp;
@@ -100,7 +96,7 @@ const OpDef kMaxUnpoolOp = {
     .min_inputs = 2,
     .max_inputs = 3,
     .infer = InferMaxUnpool,
-    .prepare = PrepareMaxUnpool,
+    .prepare = PrepareKernel<MaxUnpoolKernel>,
     .first_opset = 9,
 };
 

@@ -68,10 +68,6 @@ class MulAddKernel final : public Kernel {
   std::array<bool, 3> overwritable_{};
 };
 
-std::unique_ptr<Kernel> PrepareMulAdd(const PrepareContext& context) {
-  return std::make_unique<MulAddKernel>(context);
-}
-
 }  // namespace
 
 extern const OpDef kMulAddOp;
@@ -80,7 +76,7 @@ const OpDef kMulAddOp = {
     .min_inputs = 3,
     .max_inputs = 3,
     .infer = InferMulAdd,
-    .prepare = PrepareMulAdd,
+    .prepare = PrepareKernel<MulAddKernel>,
     .layouts = BroadcastLayouts,
     .field = BroadcastField,
     .internal = true,

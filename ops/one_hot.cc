@@ -79,10 +79,6 @@ class OneHotKernel final : public Kernel {
   std::int64_t outer_, inner_, depth_;
 };
 
-std::unique_ptr<Kernel> PrepareOneHot(const PrepareContext& context) {
-  return std::make_unique<OneHotKernel>(context);
-}
-
 }  // namespace
 
 extern const OpDef kOneHotOp;
@@ -91,7 +87,7 @@ const OpDef kOneHotOp = {
     .min_inputs = 3,
     .max_inputs = 3,
     .infer = InferOneHot,
-    .prepare = PrepareOneHot,
+    .prepare = PrepareKernel<OneHotKernel>,
     .first_opset = 9,
 };
 

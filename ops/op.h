@@ -81,6 +81,8 @@ struct RunContext {
   std::byte* scratch;          // kAlignment-aligned, ScratchBytesPerThread() for each thread
   std::size_t scratch_stride;  // bytes from one thread's scratch to the next
 
+  bool HasInput(std::size_t i) const { return i < inputs.size() && inputs[i].present(); }
+  bool HasOutput(std::size_t i) const { return i < outputs.size() && outputs[i].present(); }
   template <typename T>
   T* Scratch(int thread) const {
     return reinterpret_cast<T*>(scratch + static_cast<std::size_t>(thread) * scratch_stride);
@@ -102,6 +104,12 @@ class Kernel {
   virtual double Flops() const { return 0; }
   virtual void Run(const RunContext& context) const = 0;
 };
+
+// OpDef::prepare where a single kernel does for all: K, made from the context.
+template <typename K>
+std::unique_ptr<Kernel> PrepareKernel(const PrepareContext& context) {
+  return std::make_unique<K>(context);
+}
 
 struct LayoutContext {
   const OpNode& node;

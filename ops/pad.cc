@@ -149,8 +149,8 @@ class PadKernel final : public Kernel {
   void Run(const RunContext& context) const override {
     const T* in = context.inputs[0].data<const T>();
     T* out = context.outputs[0].data<T>();
-    const bool given = context.inputs.size() > kValueInput && context.inputs[kValueInput].present();
-    const T value = given ? *context.inputs[kValueInput].data<const T>() : value_;
+    const T value =
+        context.HasInput(kValueInput) ? *context.inputs[kValueInput].data<const T>() : value_;
     const auto width = static_cast<std::int64_t>(offsets_.back().size());
     if (width == 0) return;
     const std::int64_t rows = context.outputs[0].size() / width;

@@ -130,8 +130,7 @@ class PlanarPool final : public Kernel {
   void Run(const RunContext& context) const override {
     const T* in = context.inputs[0].data<const T>();
     T* out = context.outputs[0].data<T>();
-    const bool wants_indices =
-        context.outputs.size() > kIndices && context.outputs[kIndices].present();
+    const bool wants_indices = context.HasOutput(kIndices);
     const std::int64_t width = g_.out_width(), rows = g_.out_rows();
     context.parallel.For(g_.planes * rows, [&](std::int64_t task, int thread) {
       Row row{.plane = in + task / rows * g_.in_plane(),

@@ -155,7 +155,7 @@ class QuantizationKernel final : public Kernel {
     const TensorView& x = context.inputs[0];
     const TensorView& scale = context.inputs[1];
     const TensorView& y = context.outputs[0];
-    const bool has_zero_point = context.inputs.size() > 2 && context.inputs[2].present();
+    const bool has_zero_point = context.HasInput(2);
     if (has_zero_point && context.inputs[2].dtype == DType::kInt32) {
       CheckNoZeroPoint(context.inputs[2]);
     }

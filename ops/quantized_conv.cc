@@ -148,11 +148,6 @@ class QLinearConvKernel final : public Kernel {
   decltype(&RequantizeRow) requantize_;
 };
 
-template <typename K>
-std::unique_ptr<Kernel> Prepare(const PrepareContext& context) {
-  return std::make_unique<K>(context);
-}
-
 template <std::size_t w>
 std::optional<SpatialField> Field(const FieldContext& context, std::size_t i) {
   const Shape& x = context.inputs[0].shape;
@@ -168,7 +163,7 @@ const OpDef kConvIntegerOp = {
     .min_inputs = 2,
     .max_inputs = 4,
     .infer = InferConvInteger,
-    .prepare = Prepare<ConvIntegerKernel>,
+    .prepare = PrepareKernel<ConvIntegerKernel>,
     .field = Field<conv_integer::kW>,
     .first_opset = 10,
 };
@@ -177,7 +172,7 @@ const OpDef kQLinearConvOp = {
     .min_inputs = 8,
     .max_inputs = 9,
     .infer = InferQLinearConv,
-    .prepare = Prepare<QLinearConvKernel>,
+    .prepare = PrepareKernel<QLinearConvKernel>,
     .field = Field<qlinear::kW>,
     .first_opset = 10,
 };

@@ -189,7 +189,7 @@ class RecurrentKernel final : public Kernel {
   void Run(const RunContext& context) const override {
     const Sizes& s = sizes_;
     const auto* lengths =
-        Has(context, kLengths) ? context.inputs[kLengths].data<const std::int32_t>() : nullptr;
+        context.HasInput(kLengths) ? context.inputs[kLengths].data<const std::int32_t>() : nullptr;
     for (std::int64_t b = 0; lengths != nullptr && b < s.batch; ++b) {
       Require(lengths[b] >= 0 && lengths[b] <= s.steps, "sequence_lens has ", lengths[b],
               " for sequences of ", s.steps, " steps");
@@ -223,9 +223,6 @@ class RecurrentKernel final : public Kernel {
   static T* At(const RunContext& context, std::size_t offset) {
     return reinterpret_cast<T*>(context.scratch + offset);
   }
-  static bool Has(const RunContext& context, std::size_t input) {
-    return input < context.inputs.size() && context.inputs[input].present();
-  }
 
   // [directions, rows, columns] to [directions, columns, rows]: products want contiguous rows.
   static StridedCopy Transposition(const TensorInfo& weights) {
@@ -257,7 +254,7 @@ class RecurrentKernel final : public Kernel {
     AddBias(context, d, inputs);
     LoadState(context, kInitialH, d, At(context, memory_.h));
     LoadState(context, kInitialC, d, At(context, memory_.c));
-    T* y = context.outputs[kY].present() ? context.outputs[kY].data<T>() : nullptr;
+    T* y = context.HasOutput(kY) ? context.outputs[kY].data<T>() : nullptr;
 
     const bool reverse = d == 1 || first_is_reverse_;
     T* gates = At(context, memory_.gates);
@@ -316,7 +313,7 @@ class RecurrentKernel final : public Kernel {
   }
 
   void AddBias(const RunContext& context, std::int64_t d, T* inputs) const {
-    if (!Has(context, kB)) return;
+    if (!context.HasInput(kB)) return;
     const std::int64_t rows = Gates(cell) * sizes_.hidden;
     const T* wb = context.inputs[kB].data<const T>() + d * 2 * rows;
     const T* rb = wb + rows;
@@ -333,7 +330,7 @@ class RecurrentKernel final : public Kernel {
   void LoadState(const RunContext& context, std::size_t input, std::int64_t d, T* state) const {
     for (std::int64_t b = 0; b < sizes_.batch; ++b) {
       T* to = state + b * sizes_.hidden;
-      if (Has(context, input)) {
+      if (context.HasInput(input)) {
         std::copy_n(context.inputs[input].data<const T>() + sizes_.StateRow(d, b) * sizes_.hidden,
                     sizes_.hidden, to);
       } else {
@@ -344,7 +341,7 @@ class RecurrentKernel final : public Kernel {
 
   void StoreState(const RunContext& context, std::size_t output, std::int64_t d,
                   const T* state) const {
-    if (output >= context.outputs.size() || !context.outputs[output].present()) return;
+    if (!context.HasOutput(output)) return;
     for (std::int64_t b = 0; b < sizes_.batch; ++b) {
       std::copy_n(state + b * sizes_.hidden, sizes_.hidden,
                   context.outputs[output].data<T>() + sizes_.StateRow(d, b) * sizes_.hidden);
@@ -385,8 +382,9 @@ class RecurrentKernel final : public Kernel {
   void LstmCell(const RunContext& context, std::int64_t d, T* g, T* h, T* c, T* work) const {
     const std::int64_t n = sizes_.hidden;
     T *input = g, *output = g + n, *forget = g + 2 * n, *candidate = g + 3 * n;
-    const T* p =
-        Has(context, kPeepholes) ? context.inputs[kPeepholes].data<const T>() + d * 3 * n : nullptr;
+    const T* p = context.HasInput(kPeepholes)
+                     ? context.inputs[kPeepholes].data<const T>() + d * 3 * n
+                     : nullptr;
     const auto peep = [&](T* gate, std::int64_t which) {
       if (p == nullptr) return;
       for (std::int64_t i = 0; i < n; ++i) gate[i] += p[which * n + i] * c[i];
@@ -425,7 +423,7 @@ class RecurrentKernel final : public Kernel {
       }
     };
     if (linear_before_reset_) {
-      const T* bias = Has(context, kB)
+      const T* bias = context.HasInput(kB)
                           ? context.inputs[kB].data<const T>() + d * 2 * rows + rows + 2 * n
                           : nullptr;
       state_product_.template Run<T>(h, r, gates, context.parallel);

@@ -54,10 +54,6 @@ class ReverseSequenceKernel final : public Kernel {
   bool time_first_;
 };
 
-std::unique_ptr<Kernel> PrepareReverseSequence(const PrepareContext& context) {
-  return std::make_unique<ReverseSequenceKernel>(context);
-}
-
 }  // namespace
 
 extern const OpDef kReverseSequenceOp;
@@ -66,7 +62,7 @@ const OpDef kReverseSequenceOp = {
     .min_inputs = 2,
     .max_inputs = 2,
     .infer = InferReverseSequence,
-    .prepare = PrepareReverseSequence,
+    .prepare = PrepareKernel<ReverseSequenceKernel>,
     .first_opset = 10,
 };
 

@@ -237,10 +237,6 @@ LayoutChoice SplitLayouts(const LayoutContext& context) {
   return {{Layout::kBlocked}, std::vector<Layout>(context.outputs.size(), Layout::kBlocked)};
 }
 
-std::unique_ptr<Kernel> PrepareSplit(const PrepareContext& context) {
-  return std::make_unique<SplitKernel>(context);
-}
-
 std::optional<SpatialField> SplitField(const FieldContext& context, std::size_t i) {
   const int rank = context.inputs[0].shape.rank();
   const int axis = NormalizeAxis(context.node.attributes.Int("axis", 0), rank);
@@ -265,7 +261,7 @@ const OpDef kSplitOp = {
     .min_inputs = 1,
     .max_inputs = 2,
     .infer = InferSplit,
-    .prepare = PrepareSplit,
+    .prepare = PrepareKernel<SplitKernel>,
     .layouts = SplitLayouts,
     .field = SplitField,
     .can_omit_output0 = true,

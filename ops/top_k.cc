@@ -88,12 +88,11 @@ class TopKKernel final : public Kernel {
     if (k_ < view_.count) std::nth_element(entries, entries + k_, entries + view_.count, before);
     std::sort(entries, entries + k_, before);
     const std::int64_t start = o * k_ * view_.inner + column;
-    const bool wants_indices = context.outputs.size() > 1 && context.outputs[1].present();
+    const bool wants_values = context.HasOutput(0);
+    const bool wants_indices = context.HasOutput(1);
     for (std::int64_t i = 0; i < k_; ++i) {
       const std::int64_t at = start + i * view_.inner;
-      if (context.outputs[0].present()) {
-        context.outputs[0].data<T>()[at] = static_cast<T>(entries[i].value);
-      }
+      if (wants_values) context.outputs[0].data<T>()[at] = static_cast<T>(entries[i].value);
       if (wants_indices) context.outputs[1].data<std::int64_t>()[at] = entries[i].index;
     }
   }

@@ -146,10 +146,6 @@ class UniqueKernel final : public Kernel {
   std::array<bool, kNumOutputs> wanted_{};
 };
 
-std::unique_ptr<Kernel> PrepareUnique(const PrepareContext& context) {
-  return std::make_unique<UniqueKernel>(context);
-}
-
 }  // namespace
 
 extern const OpDef kUniqueOp;
@@ -158,7 +154,7 @@ const OpDef kUniqueOp = {
     .min_inputs = 1,
     .max_inputs = 1,
     .infer = InferUnique,
-    .prepare = PrepareUnique,
+    .prepare = PrepareKernel<UniqueKernel>,
     .first_opset = 11,
 };
 
