@@ -82,6 +82,8 @@ void Export(const std::filesystem::path& model, const std::filesystem::path& to)
   const std::string bytes = ExportOnnx(ImportModel(model));
   NamingFile(to, [&] {
     Require(!same, "is the model itself");
+    // Whatever else the model was read from (external data) has another name.
+    Require(to.extension() == ".onnx", "the name of an ONNX file has to end with .onnx");
     AtomicFile file(to);
     RequireSystem(std::fwrite(bytes.data(), 1, bytes.size(), file.stream()) == bytes.size(),
                   "cannot write");
@@ -224,7 +226,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0, 1000000));
   app.add_option("--dump", arguments.dump, "Folder for the outputs, NAME.f32 each");
   app.add_option("--export", arguments.export_to,
-                 "File that the model is written to as ONNX, instead of being run");
+                 "File (.onnx) that the model is written to as ONNX, instead of being run");
   app.add_option("--disable", arguments.disabled_passes, "Passes that must not run, A,B,...")
       ->delimiter(',')
       ->allow_extra_args(false);

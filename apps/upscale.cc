@@ -202,7 +202,7 @@ int main(int argc, char** argv) {
       ->check(NotEmpty())
       ->type_name("FILE|NAME");
   app.add_option("--model-path", arguments.model_path,
-                 "Folder where NAME.onnx is looked for first (may be repeated)")
+                 "Folder where NAME.onnx or NAME.param is looked for first (may be repeated)")
       ->allow_extra_args(false)  // IN and OUT may follow
       ->check(NotEmpty())
       ->type_name("DIR");

@@ -98,7 +98,7 @@ class Exporter {
     proto.set_name(name);
     auto& type = *proto.mutable_type()->mutable_tensor_type();
     type.set_elem_type(static_cast<std::int32_t>(DTypeToOnnx(decl.dtype)));
-    if (!decl.has_shape) return;
+    if (!decl.has_shape) return;  // without dimensions it is a scalar
     onnx::TensorShapeProto& shape = *type.mutable_shape();
     for (std::size_t i = 0; i < decl.dims.size(); ++i) {
       onnx::TensorShapeProto::Dimension& dim = *shape.add_dim();
@@ -200,8 +200,18 @@ class Exporter {
   void WriteBody(Scope& scope, const Node& node, onnx::GraphProto& proto) {
     proto.set_name(StrCat(node.op.name, "_body"));
     const auto captured = std::span(scope.graph.inputs).subspan(node.num_own_body_inputs);
+    // A Loop's body begins with the number of the iteration and its condition, which have to be
+    // declared; what is carried on has the types that come.
+    constexpr DType kFirstInputs[] = {DType::kInt64, DType::kBool};
     for (std::size_t i = 0; i < node.num_own_body_inputs; ++i) {
-      proto.add_input()->set_name(scope.Name(scope.graph.inputs[i]));
+      const std::string& name = scope.Name(scope.graph.inputs[i]);
+      onnx::ValueInfoProto& input = *proto.add_input();
+      if (i < std::size(kFirstInputs)) {
+        Declare(name, {.name = name, .dtype = kFirstInputs[i], .dims = {}, .has_shape = true},
+                input);
+      } else {
+        input.set_name(name);
+      }
     }
     for (ValueId id : scope.graph.outputs) scope.used.insert(id);
     WriteNodes(scope, proto);

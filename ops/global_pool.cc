@@ -1,6 +1,7 @@
 // GlobalAveragePool, GlobalLpPool and GlobalMaxPool.
 // https://onnx.ai/onnx/operators/onnx__GlobalAveragePool.html
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "ops/elements.h"
@@ -44,7 +45,10 @@ class PlanarGlobalPool final : public Kernel {
       using C = ComputeType<T>;
       if constexpr (pool == Pool::kMax) {
         C value = static_cast<C>(x[0]);
-        for (std::int64_t i = 1; i < plane_; ++i) value = std::max(value, static_cast<C>(x[i]));
+        for (std::int64_t i = 1; i < plane_ && !std::isnan(value); ++i) {
+          const C next = static_cast<C>(x[i]);
+          if (!(next <= value)) value = next;  // or NaN
+        }
         out[p] = static_cast<T>(value);
       } else {
         // Independent sums, which the compiler can keep in vectors.

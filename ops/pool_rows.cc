@@ -81,7 +81,10 @@ void MaxPlaneOfTarget(const float* in, std::int64_t row_stride, std::int64_t hei
   V value = hn::Set(d, -std::numeric_limits<float>::infinity());
   for (std::int64_t y = 0; y < height; ++y) {
     const float* row = in + y * row_stride;
-    for (std::int64_t x = 0; x < width; ++x) value = hn::Max(value, hn::LoadU(d, row + x * lanes));
+    for (std::int64_t x = 0; x < width; ++x) {
+      const V next = hn::LoadU(d, row + x * lanes);
+      value = hn::IfThenElse(hn::Or(hn::Gt(value, next), hn::IsNaN(value)), value, next);
+    }
   }
   hn::StoreU(value, d, out);
 }

@@ -163,13 +163,20 @@ struct Reducer {
     }
   }
 
+  template <typename V>
+  static bool IsNan(const V& value) {
+    if constexpr (std::is_floating_point_v<V>) return std::isnan(value);
+    return false;
+  }
+
+  // A maximum or minimum is NaN if any value is.
   static void Merge(Acc& acc, const Acc& other) {
     if constexpr (fn == Reduction::kLogSumExp) {
       acc.Add(other);
     } else if constexpr (fn == Reduction::kMax) {
-      if (other > acc) acc = other;
+      if (other > acc || IsNan(other)) acc = other;
     } else if constexpr (fn == Reduction::kMin) {
-      if (other < acc) acc = other;
+      if (other < acc || IsNan(other)) acc = other;
     } else if constexpr (fn == Reduction::kProd) {
       acc *= other;
     } else {

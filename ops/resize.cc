@@ -33,6 +33,11 @@ std::vector<TapTable> MakeTables(const ResizePlan& plan) {
 // Saturates: cubic overshoots the range of integers.
 template <typename T>
 T FromDouble(double value) {
+  if constexpr (std::is_integral_v<T>) {
+    // Fractions are cut off, but the weights are floats and may sum up to a little less than 1.
+    const double whole = std::nearbyint(value);
+    if (std::abs(value - whole) <= 1e-6 * std::max(1.0, std::abs(whole))) value = whole;
+  }
   return static_cast<T>(ConvertElement<ComputeType<T>>(value));
 }
 

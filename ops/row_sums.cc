@@ -76,10 +76,14 @@ HWY_INLINE auto WithPieces(RowSum fn, const F& f) {
     case RowSum::kSumSquare:
       return f(
           0.0, [](auto, auto v) HWY_ATTR { return hn::Mul(v, v); }, add);
-    case RowSum::kMax:
-      return f(-kInfinity, same, [](auto a, auto b) HWY_ATTR { return hn::Max(a, b); });
+    case RowSum::kMax:  // NaN if any is, whichever comes first; the CPU's maximum has no such rule
+      return f(-kInfinity, same, [](auto a, auto b) HWY_ATTR {
+        return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b);
+      });
     case RowSum::kMin:
-      return f(kInfinity, same, [](auto a, auto b) HWY_ATTR { return hn::Min(a, b); });
+      return f(kInfinity, same, [](auto a, auto b) HWY_ATTR {
+        return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b);
+      });
     default:
       return f(0.0, same, add);
   }

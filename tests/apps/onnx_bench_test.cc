@@ -108,6 +108,9 @@ TEST_F(OnnxBenchCommand, ExportsTheModel) {
   EXPECT_THAT(itself.err, HasSubstr("net.onnx: is the model itself"));
   EXPECT_EQ(ReadBytes(net), before);
   EXPECT_EQ(Bench({net, "--export", folder_ / "no/such/folder.onnx"}).exit_code, 2);
+  const ProgramResult data = Bench({net, "--export", folder_ / "weights.data"});
+  EXPECT_EQ(data.exit_code, 2);
+  EXPECT_THAT(data.err, HasSubstr("weights.data: the name of an ONNX file has to end with .onnx"));
 }
 
 TEST_F(OnnxBenchCommand, OptionsStandAnywhere) {

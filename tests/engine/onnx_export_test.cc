@@ -149,6 +149,14 @@ TEST(OnnxExport, BranchesAndLoops) {
       ->set_dim_value(2);
   const std::string exported = ExportOnnx(Import(m.Bytes()));
   Check(exported);
+  onnx::ModelProto proto;
+  ASSERT_TRUE(proto.ParseFromString(exported));
+  const onnx::GraphProto& loop = proto.graph().node(proto.graph().node_size() - 1).attribute(0).g();
+  // ONNX Runtime runs no loop where these are not declared.
+  EXPECT_EQ(loop.input(0).type().tensor_type().elem_type(), onnx::TensorProto::INT64);
+  EXPECT_EQ(loop.input(1).type().tensor_type().elem_type(), onnx::TensorProto::BOOL);
+  EXPECT_TRUE(loop.input(0).type().tensor_type().has_shape());
+  EXPECT_TRUE(loop.input(1).type().tensor_type().has_shape());
   const auto session = Session::LoadFromMemory(std::as_bytes(std::span(exported)), "exported");
   for (const bool large : {false, true}) {
     const Tensor x = Tensor::FromVector<float>({2}, {large ? 1.0f : 0.25f, 2});

@@ -181,6 +181,23 @@ TEST(Reduce, OfNothingGivesTheNeutralElement) {
   EXPECT_THROW(OpCall("ReduceMean", 20).In(Iota({2, 0})).Const(Int64s({1})).Infer(), Error);
 }
 
+TEST(Reduce, ExtremesOfNotANumberAreNotANumber) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  for (const char* type : {"ReduceMax", "ReduceMin"}) {
+    for (const Ints& axes : {Ints{1}, Ints{0}, Ints{2, 3}, Ints{0, 1, 2, 3}}) {
+      for (const std::int64_t at : {0, 1, 40, 359}) {
+        Tensor x = Iota({2, 3, 4, 15});
+        x.data<float>()[at] = kNan;
+        const Tensor y = OpCall(type, 13).Attr("axes", axes).In(std::move(x)).RunOne();
+        EXPECT_EQ(std::count_if(y.values<float>().begin(), y.values<float>().end(),
+                                [](float v) { return std::isnan(v); }),
+                  1)
+            << type << " " << at;
+      }
+    }
+  }
+}
+
 TEST(Reduce, TakesScalars) {
   const auto one = [](const char* type) {
     return ToVector<float>(OpCall(type, 18).In(Floats({}, {-3})).RunOne())[0];

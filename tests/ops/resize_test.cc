@@ -431,5 +431,23 @@ TEST(Resize, RefusesWhatIsNotSpecified) {
                Error);
 }
 
+// Weights are floats: that they sum up to 0.99999994 may not cost a level.
+TEST(Resize, FlatIntegersStayAsTheyAre) {
+  for (const char* mode : {"linear", "cubic"}) {
+    for (const float scale : {3.0462f, 0.37f, 1.7f}) {
+      Tensor x(DType::kUint8, {2, 3, 5, 7, 2});
+      std::fill_n(x.data<std::uint8_t>(), x.size(), std::uint8_t{201});
+      const Tensor y = OpCall("Resize", 13)
+                           .Attr("mode", mode)
+                           .Attr("coordinate_transformation_mode", "pytorch_half_pixel")
+                           .In(std::move(x))
+                           .Absent()
+                           .Const(Floats({5}, {1, scale, scale, 1, scale}))
+                           .RunOne();
+      for (const std::uint8_t v : y.values<std::uint8_t>()) ASSERT_EQ(v, 201) << mode << scale;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tessera
