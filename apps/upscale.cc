@@ -145,7 +145,7 @@ FileJob MakeJob(const Arguments& arguments) {
   Require(!arguments.quality || *format == ImageFormat::kJpeg || *format == ImageFormat::kWebp,
           "--quality: ", Name(*format), " has none");
   job.write.quality = arguments.quality;
-  if (!arguments.scale.empty()) job.scale = ParseScale(arguments.scale);
+  if (!arguments.scale.empty()) job.size.scale = ParseScale(arguments.scale);
   return job;
 }
 
@@ -169,7 +169,7 @@ int Run(const Arguments& arguments) {
     if (arguments.tiles.threads > 1) reading.emplace(input);
     TileOptions tiles = arguments.tiles;
     tiles.memory_bytes = static_cast<std::size_t>(arguments.memory_mb) << 20;
-    upscaler = std::make_unique<Upscaler>(LoadModel(arguments, job.scale), tiles);
+    upscaler = std::make_unique<Upscaler>(LoadModel(arguments, job.size.scale), tiles);
   } catch (const Error& error) {
     return Fail(kWrongUsage, error.what());
   }

@@ -12,13 +12,14 @@
 
 namespace tessera {
 
-void CheckInputSize(std::int64_t width, std::int64_t height) {
+void CheckInputSize(std::int64_t width, std::int64_t height, const ReadOptions& options) {
   Require(width > 0 && height > 0, "its header claims ", width, "x", height, " pixels");
-  Require(width <= kMaxInputPixels / height, "its header claims ", width, "x", height,
-          " pixels; the limit is ", kMaxInputPixels, " in all");
+  Require(width <= options.max_pixels / height, "its header claims ", width, "x", height,
+          " pixels; the limit is ", options.max_pixels, " in all");
 }
 
-std::unique_ptr<ImageReader> OpenImage(const std::filesystem::path& path) {
+std::unique_ptr<ImageReader> OpenImage(const std::filesystem::path& path,
+                                       const ReadOptions& options) {
   FilePtr file(std::fopen(path.c_str(), "rb"));
   RequireSystem(file != nullptr, "cannot open");
   std::array<std::byte, 16> head;
@@ -28,13 +29,13 @@ std::unique_ptr<ImageReader> OpenImage(const std::filesystem::path& path) {
   RequireSystem(std::fseek(file.get(), 0, SEEK_SET) == 0, "cannot seek (is it a pipe?)");
   switch (DecoderOf(std::span(head.data(), size))) {
     case Decoder::kPng:
-      return OpenPng(std::move(file));
+      return OpenPng(std::move(file), options);
     case Decoder::kJpeg:
-      return OpenJpeg(std::move(file));
+      return OpenJpeg(std::move(file), options);
     case Decoder::kOther:
       break;
   }
-  return OpenWithOpenCv(std::move(file));
+  return OpenWithOpenCv(std::move(file), options);
 }
 
 Picture ReadAll(ImageReader& reader) {

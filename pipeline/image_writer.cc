@@ -15,12 +15,18 @@ std::unique_ptr<ImageWriter> MakeImageWriter(ImageFormat format, const PictureFo
           picture.width, "x", picture.height, " pixels (at most ", limit, " a side)");
   switch (format) {
     case ImageFormat::kPng:
-      return MakePngWriter(picture, out);
+      return MakePngWriter(picture, options, out);
     case ImageFormat::kJpeg:
       return MakeJpegWriter(picture, options, out);
     default:
       return MakeOpenCvWriter(format, picture, options, out);
   }
+}
+
+std::size_t WriterBytes(ImageFormat format, const PictureFormat& picture) {
+  if (format == ImageFormat::kPng || format == ImageFormat::kJpeg) return 0;
+  // The picture, and its encoded form.
+  return 2 * picture.RowBytes() * static_cast<std::size_t>(picture.height);
 }
 
 void WritePicture(const std::filesystem::path& path, ImageFormat format, const Picture& picture,

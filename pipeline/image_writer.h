@@ -9,6 +9,7 @@
 #include <string>
 
 #include "pipeline/image_format.h"
+#include "pipeline/metadata.h"
 #include "pipeline/picture.h"
 
 namespace tessera {
@@ -16,6 +17,10 @@ namespace tessera {
 struct WriteOptions {
   // JPEG: 1 to 100, default 95, chroma never subsampled. WebP: 1 to 100, lossless by default.
   std::optional<int> quality = std::nullopt;
+  // PNG: zlib's effort, 0 to 9. By default what is quick and good for upscaled pictures.
+  std::optional<int> png_level = std::nullopt;
+  // What of it the format can hold is written; it has to fit the picture (see metadata.h).
+  Metadata metadata = {};
 };
 
 struct PackedStrip {
@@ -46,6 +51,10 @@ class ImageWriter {
 // picture), exceeds MaxDimension(format), or cannot be written (reason of the system included).
 std::unique_ptr<ImageWriter> MakeImageWriter(ImageFormat format, const PictureFormat& picture,
                                              const WriteOptions& options, std::FILE* out);
+
+// Memory that a writer takes beside the rows that it is given; an estimate from above for formats
+// that are encoded as a whole.
+std::size_t WriterBytes(ImageFormat format, const PictureFormat& picture);
 
 // Writes a file: complete, or not at all (see atomic_file.h). Errors name it.
 void WritePicture(const std::filesystem::path& path, ImageFormat format, const Picture& picture,

@@ -78,11 +78,11 @@ constexpr int kExifMarker = JPEG_APP0 + 1;
 
 class JpegReader final : public ImageReader {
  public:
-  explicit JpegReader(FilePtr file) : file_(std::move(file)) {
+  JpegReader(FilePtr file, const ReadOptions& options) : file_(std::move(file)) {
     errors_.warnings = &warnings_;
     jpeg_.err = SetUp(errors_);
     try {
-      ReadHeader();
+      ReadHeader(options);
     } catch (...) {
       jpeg_destroy_decompress(&jpeg_);
       throw;
@@ -109,14 +109,14 @@ class JpegReader final : public ImageReader {
     if (!cmyk_.empty()) CmykToRgb(reinterpret_cast<JSAMPLE*>(row));
   }
 
-  void ReadHeader() {
+  void ReadHeader(const ReadOptions& options) {
     errors_.Guard([&] {
       jpeg_create_decompress(&jpeg_);
       jpeg_stdio_src(&jpeg_, file_.get());
       jpeg_save_markers(&jpeg_, kExifMarker, 0xFFFF);
       jpeg_read_header(&jpeg_, TRUE);
     });
-    CheckInputSize(jpeg_.image_width, jpeg_.image_height);
+    CheckInputSize(jpeg_.image_width, jpeg_.image_height, options);
     const bool grey = jpeg_.jpeg_color_space == JCS_GRAYSCALE;
     const bool cmyk = jpeg_.jpeg_color_space == JCS_CMYK || jpeg_.jpeg_color_space == JCS_YCCK;
     errors_.Guard([&] {
@@ -217,8 +217,8 @@ class JpegWriter final : public ImageWriter {
 
 }  // namespace
 
-std::unique_ptr<ImageReader> OpenJpeg(FilePtr file) {
-  return std::make_unique<JpegReader>(std::move(file));
+std::unique_ptr<ImageReader> OpenJpeg(FilePtr file, const ReadOptions& options) {
+  return std::make_unique<JpegReader>(std::move(file), options);
 }
 
 std::unique_ptr<ImageWriter> MakeJpegWriter(const PictureFormat& picture,

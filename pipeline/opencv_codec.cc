@@ -129,7 +129,7 @@ void UnassociateTiffAlpha(std::span<const uchar> file, cv::Mat& picture) {
 
 class OpenCvReader final : public ImageReader {
  public:
-  explicit OpenCvReader(FilePtr file) {
+  OpenCvReader(FilePtr file, const ReadOptions& options) {
     std::vector<uchar> bytes = ReadAll(file.get());
     Require(!IsPnm(bytes) || bytes[1] != '7', "PAM files (P7) are not supported");
     // OpenCV looks for a space behind the last number.
@@ -141,7 +141,7 @@ class OpenCvReader final : public ImageReader {
       throw Error(StrCat("cannot be decoded: ", e.err));
     }
     Require(!picture_.empty(), "damaged, or no picture of a known format");
-    CheckInputSize(picture_.cols, picture_.rows);
+    CheckInputSize(picture_.cols, picture_.rows, options);
     const int depth = picture_.depth(), channels = picture_.channels();
     Require(depth == CV_8U || depth == CV_16U,
             "samples of this type are not supported (only 8 and 16-bit integers)");
@@ -228,8 +228,8 @@ class OpenCvWriter final : public ImageWriter {
 
 }  // namespace
 
-std::unique_ptr<ImageReader> OpenWithOpenCv(FilePtr file) {
-  return std::make_unique<OpenCvReader>(std::move(file));
+std::unique_ptr<ImageReader> OpenWithOpenCv(FilePtr file, const ReadOptions& options) {
+  return std::make_unique<OpenCvReader>(std::move(file), options);
 }
 
 std::unique_ptr<ImageWriter> MakeOpenCvWriter(ImageFormat format, const PictureFormat& picture,

@@ -1,5 +1,6 @@
 #include "pipeline/picture.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -7,13 +8,15 @@
 
 namespace tessera {
 
-Picture::Picture(const PictureFormat& format) : format_(format) {
+Picture::Picture(const PictureFormat& format, std::int64_t held_rows)
+    : format_(format),
+      held_rows_(std::clamp<std::int64_t>(held_rows, 1, std::max<std::int64_t>(1, format.height))) {
   Require(format.width > 0 && format.height > 0 && format.channels >= 1 && format.channels <= 4 &&
               (format.bit_depth == 8 || format.bit_depth == 16),
           "no picture can have ", format.width, "x", format.height, " pixels of ", format.channels,
           " channels and ", format.bit_depth, " bits");
   std::size_t bytes = 0;
-  if (__builtin_mul_overflow(format.RowBytes(), static_cast<std::size_t>(format.height), &bytes))
+  if (__builtin_mul_overflow(format.RowBytes(), static_cast<std::size_t>(held_rows_), &bytes))
     throw std::bad_alloc();
   samples_ = AlignedBuffer(bytes);
 }

@@ -33,23 +33,30 @@ struct Rect {
   bool operator==(const Rect&) const = default;
 };
 
-// Pixels that an input may have; more is taken for a damaged header.
+// Pixels that an input may have, unless more are allowed.
 inline constexpr std::int64_t kMaxInputPixels = std::int64_t{1} << 30;
 
 // Rows follow each other without gaps; 16-bit samples are in the machine's byte order; alpha is
 // not premultiplied. Movable.
+//
+// A picture may hold a window of its rows only, while it passes from file to file: then rows
+// y and y + held_rows() share their memory, and whoever uses it sees to it that the one is done
+// with before the other comes.
 class Picture {
  public:
   Picture() = default;
   // Uninitialised. Throws Error for empty sizes and std::bad_alloc.
-  explicit Picture(const PictureFormat& format);
+  explicit Picture(const PictureFormat& format) : Picture(format, format.height) {}
+  Picture(const PictureFormat& format, std::int64_t held_rows);
 
   const PictureFormat& format() const { return format_; }
   std::int64_t width() const { return format_.width; }
   std::int64_t height() const { return format_.height; }
 
+  std::int64_t held_rows() const { return held_rows_; }
+
   std::byte* Row(std::int64_t y) const {
-    return samples_.data() + static_cast<std::size_t>(y) * format_.RowBytes();
+    return samples_.data() + static_cast<std::size_t>(y % held_rows_) * format_.RowBytes();
   }
   // T is std::uint8_t or std::uint16_t, as the bit depth says.
   template <typename T>
@@ -60,6 +67,7 @@ class Picture {
 
  private:
   PictureFormat format_;
+  std::int64_t held_rows_ = 1;
   AlignedBuffer samples_;
 };
 

@@ -14,7 +14,7 @@ auto PictureInput::WithReader(F&& f) {
   try {
     return NamingFile(path_, [&] {
       if (reader_ == nullptr) {
-        reader_ = OpenImage(path_);
+        reader_ = OpenImage(path_, options_);
         picture_ = Picture(reader_->format());
       }
       return f();

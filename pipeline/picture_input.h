@@ -21,7 +21,9 @@ namespace tessera {
 // is there already throws it again. Thread-safe.
 class PictureInput {
  public:
-  explicit PictureInput(std::filesystem::path path) : path_(std::move(path)) {}
+  // "-" is standard input.
+  explicit PictureInput(std::filesystem::path path, const ReadOptions& options = {})
+      : path_(std::move(path)), options_(options) {}
 
   const std::filesystem::path& path() const { return path_; }
   const PictureFormat& format();
@@ -42,6 +44,7 @@ class PictureInput {
   auto WithReader(F&& f);
 
   std::filesystem::path path_;
+  ReadOptions options_;
   std::mutex mutex_;
   std::unique_ptr<ImageReader> reader_;
   std::exception_ptr error_;

@@ -57,7 +57,7 @@ void FlushNothing(png_structp) {}
 
 class PngReader final : public ImageReader {
  public:
-  explicit PngReader(FilePtr file) : file_(std::move(file)) {
+  PngReader(FilePtr file, const ReadOptions& options) : file_(std::move(file)) {
     errors_.warnings = &warnings_;
     png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &errors_, OnError, OnWarning);
     if (png_ != nullptr) info_ = png_create_info_struct(png_);
@@ -66,7 +66,7 @@ class PngReader final : public ImageReader {
       throw std::bad_alloc();
     }
     try {
-      ReadHeader();
+      ReadHeader(options);
     } catch (...) {
       Destroy();
       throw;
@@ -87,7 +87,7 @@ class PngReader final : public ImageReader {
   }
 
  private:
-  void ReadHeader() {
+  void ReadHeader(const ReadOptions& options) {
     png_uint_32 width = 0, height = 0;
     int bit_depth = 0, colour_type = 0, interlace = 0;
     errors_.Guard([&] {
@@ -97,7 +97,7 @@ class PngReader final : public ImageReader {
       png_get_IHDR(png_, info_, &width, &height, &bit_depth, &colour_type, &interlace, nullptr,
                    nullptr);
     });
-    CheckInputSize(width, height);
+    CheckInputSize(width, height, options);
     interlaced_ = interlace != PNG_INTERLACE_NONE;
     errors_.Guard([&] {
       png_set_expand(png_);  // palettes, narrow grey, tRNS
@@ -209,11 +209,12 @@ class PngWriter final : public ImageWriter {
 
 }  // namespace
 
-std::unique_ptr<ImageReader> OpenPng(FilePtr file) {
-  return std::make_unique<PngReader>(std::move(file));
+std::unique_ptr<ImageReader> OpenPng(FilePtr file, const ReadOptions& options) {
+  return std::make_unique<PngReader>(std::move(file), options);
 }
 
-std::unique_ptr<ImageWriter> MakePngWriter(const PictureFormat& picture, std::FILE* out) {
+std::unique_ptr<ImageWriter> MakePngWriter(const PictureFormat& picture,
+                                           const WriteOptions& /*options*/, std::FILE* out) {
   return std::make_unique<PngWriter>(picture, out);
 }
 

@@ -21,9 +21,9 @@ std::int64_t ScaledLength(std::int64_t length, double scale) {
 // What the output will be; finds out before any work whether it can be.
 PictureFormat OutputFormat(const Upscaler& upscaler, const FileJob& job, const PictureFormat& in) {
   PictureFormat out = HeldFormat(job.format, in);
-  if (job.scale) {
-    out.width = ScaledLength(in.width, *job.scale);
-    out.height = ScaledLength(in.height, *job.scale);
+  if (job.size.scale) {
+    out.width = ScaledLength(in.width, *job.size.scale);
+    out.height = ScaledLength(in.height, *job.size.scale);
   } else {
     const Upscaler::Size size = upscaler.OwnSize(in.width, in.height);
     out.width = size.width;
@@ -36,6 +36,16 @@ PictureFormat OutputFormat(const Upscaler& upscaler, const FileJob& job, const P
 }
 
 }  // namespace
+
+FilePlan PlanFile(const Upscaler& upscaler, PictureInput& input, const FileJob& job) {
+  FilePlan plan{.input = input.format(), .output = {}, .upscale = {}};
+  return NamingFile(input.path(), [&] {
+    plan.output = OutputFormat(upscaler, job, plan.input);
+    plan.upscale = upscaler.MakePlan(plan.input, plan.output);
+    plan.memory_bytes = plan.upscale.bytes + WriterBytes(job.format, plan.output);
+    return plan;
+  });
+}
 
 FileResult UpscaleFile(const Upscaler& upscaler, PictureInput& input, const FileJob& job,
                        const TileProgress& progress) {

@@ -201,6 +201,17 @@ Upscaler::Size Upscaler::OwnSize(std::int64_t width, std::int64_t height) const 
           AxisCut(height, field.height).output_length()};
 }
 
+Upscaler::Plan Upscaler::MakePlan(const PictureFormat& in, const PictureFormat& out) const {
+  const TilePlan plan = PlanTiles(in.width, in.height, *model_, options_);
+  const std::size_t tile_bytes = model_->RunBytes(plan.tiling.tile_width, plan.tiling.tile_height);
+  return {.tiles = static_cast<std::int64_t>(plan.tiling.tiles.size()),
+          .tile_width = plan.tiling.tile_width,
+          .tile_height = plan.tiling.tile_height,
+          .bytes = tile_bytes * static_cast<std::size_t>(plan.workers) +
+                   in.RowBytes() * static_cast<std::size_t>(in.height) +
+                   out.RowBytes() * static_cast<std::size_t>(out.height)};
+}
+
 Picture Upscaler::Upscale(const Picture& in, const PictureFormat& out,
                           const TileProgress& progress) const {
   Picture result(out);

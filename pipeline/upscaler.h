@@ -1,7 +1,9 @@
 // A picture through a network, tile by tile.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -23,13 +25,36 @@ struct RowFlow {
   std::function<void(std::int64_t end)> done = {};
 };
 
+enum class AlphaMode : std::uint8_t { kBicubic, kModel };
+
+// What is done with a picture beside its pixels' own way through the network.
+struct PictureOptions {
+  // The picture goes on beyond its right (lower) border with its left (upper) one: textures.
+  bool wrap_x = false, wrap_y = false;
+  // Networks pad with zeros at the border of what they are given, which shows 2 to 3 pixels deep.
+  // They are given 10 pixels more on each side, by reflection, unless this is set.
+  bool zero_edges = false;
+  AlphaMode alpha = AlphaMode::kBicubic;
+  // Behind transparent pixels, where the output has no alpha: RGB, 8 bits.
+  std::array<std::uint8_t, 3> background = {255, 255, 255};
+};
+
 class Upscaler {
  public:
-  Upscaler(std::unique_ptr<TileModel> model, const TileOptions& options)
-      : model_(std::move(model)), options_(options) {}
+  Upscaler(std::unique_ptr<TileModel> model, const TileOptions& options,
+           const PictureOptions& picture_options = {})
+      : model_(std::move(model)), options_(options), picture_options_(picture_options) {}
 
   const TileModel& model() const { return *model_; }
   int threads() const { return options_.threads; }
+
+  // How a picture will be done: what it takes.
+  struct Plan {
+    std::int64_t tiles = 0;
+    std::int64_t tile_width = 0, tile_height = 0;  // of their inputs
+    std::size_t bytes = 0;                         // of all buffers, an estimate
+  };
+  Plan MakePlan(const PictureFormat& in, const PictureFormat& out) const;
 
   // The size at the model's own scale: width (height) times it, rounded.
   struct Size {
@@ -52,6 +77,7 @@ class Upscaler {
  private:
   std::unique_ptr<TileModel> model_;
   TileOptions options_;
+  PictureOptions picture_options_;
 };
 
 }  // namespace tessera

@@ -1,0 +1,33 @@
+// What a picture file says beside its pixels.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tessera {
+
+struct Metadata {
+  std::string icc;   // ICC profile (ICC.1:2022)
+  std::string exif;  // EXIF block (Exif 2.32): begins with the byte order of its TIFF header
+  std::string xmp;   // XMP packet: XML in UTF-8
+
+  struct Density {
+    double x = 0, y = 0;  // pixels per metre
+  };
+  std::optional<Density> density;
+
+  // PNG's own description of its colours (PNG specification, section 11.3.2).
+  std::optional<double> gamma;                        // gAMA: of the file, like 0.45455
+  std::optional<int> srgb_intent;                     // sRGB: 0 to 3
+  std::optional<std::array<double, 8>> chromaticity;  // cHRM: x, y of white, red, green, blue
+
+  struct Text {
+    std::string keyword;  // Latin-1, 1 to 79 bytes
+    std::string value;    // UTF-8
+  };
+  std::vector<Text> text;
+};
+
+}  // namespace tessera
