@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <numeric>
 
+#include "apps/format_text.h"
 #include "ops/error.h"
 #include "pipeline/display_name.h"
 #include "simd/cpu_target.h"
@@ -54,16 +55,6 @@ double TotalMs(const RunProfile& profile) {
   return profile.steps.empty() ? 0 : profile.steps.back().end_ms;
 }
 
-// Names of a model are shown as in messages, so that they are one line of UTF-8.
-std::string Quoted(const std::string& name) {
-  std::string quoted = "\"";
-  for (const char c : OneLine(name)) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    quoted += c;
-  }
-  return quoted + '"';
-}
-
 // "[a, b]" of a list's elements, each as `element` writes it.
 template <typename List, typename Element>
 std::string Array(const List& list, Element&& element) {
@@ -102,7 +93,7 @@ std::string ToText(const BenchReport& report) {
 std::string ToJson(const BenchReport& report) {
   const Summary runs = Summarise(report.runs_ms);
   std::string json =
-      StrCat("{\"model\": ", Quoted(report.model), ", \"target\": ", Quoted(report.target),
+      StrCat("{\"model\": ", JsonString(report.model), ", \"target\": ", JsonString(report.target),
              ", \"threads\": ", report.threads);
   json += Format(", \"load_ms\": %.3f, \"min_ms\": %.4f, \"p50_ms\": %.4f, \"mean_ms\": %.4f",
                  report.load_ms, runs.min, runs.p50, runs.mean);
@@ -111,15 +102,15 @@ std::string ToJson(const BenchReport& report) {
       ", \"peak_rss_bytes\": ", report.peak_rss_bytes,
       ", \"outputs\": ", Array(report.outputs, [](const BenchReport::Output& output) {
         return StrCat(
-            "{\"name\": ", Quoted(output.name), ", \"dtype\": \"", output.dtype,
+            "{\"name\": ", JsonString(output.name), ", \"dtype\": \"", output.dtype,
             "\", \"shape\": ", Array(output.shape, [](auto d) { return std::to_string(d); }), "}");
       }));
   if (report.profile) {
     const double total = TotalMs(*report.profile);
     json += ", \"steps\": " + Array(report.profile->steps, [&](const RunProfile::Step& step) {
               const StepLine line(step, total);
-              return StrCat("{\"node\": ", Quoted(step.name), ", \"type\": ", Quoted(step.type),
-                            ", \"kernel\": ", Quoted(step.kernel), ", \"layout\": \"", line.layout,
+              return StrCat("{\"node\": ", JsonString(step.name), ", \"type\": ", JsonString(step.type),
+                            ", \"kernel\": ", JsonString(step.kernel), ", \"layout\": \"", line.layout,
                             "\", \"shape\": \"", line.shape, "\"") +
                      Format(
                          ", \"start_ms\": %.4f, \"ms\": %.4f, \"share\": %.4f, \"gflops\": %.2f"
@@ -133,14 +124,14 @@ std::string ToJson(const BenchReport& report) {
 std::string ToTrace(const BenchReport& report) {
   std::vector<std::string> events = {StrCat(
       "{\"ph\": \"M\", \"pid\": 1, \"tid\": 1, \"name\": \"process_name\", \"args\": {\"name\": ",
-      Quoted(report.model), "}}")};
+      JsonString(report.model), "}}")};
   for (const RunProfile::Step& step :
        report.profile ? report.profile->steps : std::vector<RunProfile::Step>()) {
     events.push_back(StrCat("{\"ph\": \"X\", \"pid\": 1, \"tid\": 1, \"name\": ",
-                            Quoted(step.kernel), ", \"cat\": ", Quoted(step.type)) +
+                            JsonString(step.kernel), ", \"cat\": ", JsonString(step.type)) +
                      Format(", \"ts\": %.3f, \"dur\": %.3f", step.start_ms * 1e3,
                             (step.end_ms - step.start_ms) * 1e3) +
-                     StrCat(", \"args\": {\"node\": ", Quoted(step.name), ", \"output\": \"",
+                     StrCat(", \"args\": {\"node\": ", JsonString(step.name), ", \"output\": \"",
                             step.output.shape, "\"}}"));
   }
   return StrCat("{\"traceEvents\": ",

@@ -5,12 +5,13 @@
 #include <csignal>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "pipeline/atomic_file.h"
 
 namespace tessera {
 
-void ExitCleanlyWhenInterrupted() {
+void ExitCleanlyWhenInterrupted(std::function<void()> report) {
   sigset_t signals;
   sigemptyset(&signals);
   bool any = false;
@@ -23,11 +24,12 @@ void ExitCleanlyWhenInterrupted() {
   if (!any) return;
   // A handler may do next to nothing; a thread that waits for the signal may do everything.
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  const auto wait = [signals] {
+  const auto wait = [signals, report = std::move(report)] {
     int signal = 0;
     while (sigwait(&signals, &signal) != 0) {
     }
     AtomicFile::AbandonAll();
+    report();
     _exit(130);
   };
   try {

@@ -1,0 +1,55 @@
+#include "apps/option_values.h"
+
+#include <cstddef>
+#include <vector>
+
+namespace tessera {
+namespace {
+
+std::vector<std::string_view> Split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const std::size_t end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+}  // namespace
+
+std::optional<std::array<std::uint8_t, 3>> ReadColour(std::string_view text) {
+  using Colour = std::array<std::uint8_t, 3>;
+  if (text == "white") return Colour{255, 255, 255};
+  if (text == "black") return Colour{0, 0, 0};
+  if (text.starts_with('#')) {
+    std::uint32_t rgb = 0;
+    const auto [end, error] = std::from_chars(text.data() + 1, text.data() + text.size(), rgb, 16);
+    if (text.size() != 7 || error != std::errc() || end != text.data() + 7) return std::nullopt;
+    return Colour{static_cast<std::uint8_t>(rgb >> 16), static_cast<std::uint8_t>(rgb >> 8),
+                  static_cast<std::uint8_t>(rgb)};
+  }
+  const std::vector<std::string_view> parts = Split(text, ',');
+  Colour colour;
+  if (parts.size() != colour.size()) return std::nullopt;
+  for (std::size_t c = 0; c < colour.size(); ++c) {
+    const std::optional<int> value = ReadNumber(parts[c], 0, 255);
+    if (!value) return std::nullopt;
+    colour[c] = static_cast<std::uint8_t>(*value);
+  }
+  return colour;
+}
+
+std::optional<Workers> ReadWorkers(std::string_view text) {
+  std::vector<int> numbers;
+  for (const std::string_view part : Split(text, ':')) {
+    const std::optional<int> number = ReadNumber(part, 1, kMaxWorkers);
+    if (!number) return std::nullopt;
+    numbers.push_back(*number);
+  }
+  if (numbers.size() == 1) return Workers{.run = numbers[0], .load = {}, .save = {}};
+  if (numbers.size() == 3) return Workers{.run = numbers[1], .load = numbers[0], .save = numbers[2]};
+  return std::nullopt;
+}
+
+}  // namespace tessera

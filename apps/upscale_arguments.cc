@@ -1,0 +1,311 @@
+#include "apps/upscale_arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <utility>
+
+#include "apps/format_text.h"
+#include "apps/option_values.h"
+#include "engine/cpu_budget.h"
+#include "ops/error.h"
+#include "simd/cpu_target.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::int64_t kMaxLength = std::int64_t{1} << 30;  // of anything in pixels
+
+// Adds options to the groups that --help shows them in.
+class Options {
+ public:
+  explicit Options(CLI::App& app) : app_(app) {}
+
+  void Group(const std::string& name) { group_ = name; }
+
+  void Flag(const std::string& names, bool& target, const std::string& help) {
+    app_.add_flag(names, target, help)->group(group_);
+  }
+
+  // `take` returns false if it makes no sense of the text; `wanted` says of what it would.
+  void Text(const std::string& names, const std::string& type, const std::string& wanted,
+            const std::function<bool(const std::string&)>& take, const std::string& help) {
+    const std::string name = names.substr(names.rfind(',') + 1);
+    const auto checked = [name, wanted, take](const std::string& text) {
+      // An empty variable of a script is a mistake, not a wish for the default.
+      Require(!text.empty(), name, ": is empty");
+      Require(take(text), name, " ", text, ": want ", wanted);
+    };
+    app_.add_option_function<std::string>(names, checked, help)->type_name(type)->group(group_);
+  }
+
+  void Name(const std::string& names, const std::string& type, std::string& target,
+            const std::string& help) {
+    const auto take = [&target](const std::string& text) {
+      target = text;
+      return true;
+    };
+    Text(names, type, "", take, help);
+  }
+
+  // More than one may be given, each with the option in front: files may follow.
+  void Paths(const std::string& names, const std::string& type,
+             std::vector<std::filesystem::path>& target, const std::string& help) {
+    app_.add_option(names, target, help + " (may be repeated)")
+        ->allow_extra_args(false)
+        ->check(CLI::Validator(
+            [](const std::string& text) { return std::string(text.empty() ? "is empty" : ""); },
+            ""))
+        ->type_name(type)
+        ->group(group_);
+  }
+
+  template <typename T, typename Target>
+  void Whole(const std::string& names, const std::string& type, T low, T high, Target& target,
+             const std::string& help) {
+    const auto take = [&target, low, high](const std::string& text) {
+      const std::optional<T> value = ReadNumber<T>(text, low, high);
+      if (value) target = *value;
+      return value.has_value();
+    };
+    Text(names, type, StrCat("a whole number from ", low, " to ", high), take, help);
+  }
+
+  template <typename Value>
+  void Choice(const std::string& names, const std::vector<std::pair<std::string, Value>>& choices,
+              const std::function<void(Value)>& set, const std::string& help) {
+    std::string type, wanted;
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      type += (i == 0 ? "" : "|") + choices[i].first;
+      wanted += (i == 0 ? "" : i + 1 == choices.size() ? " or " : ", ") + choices[i].first;
+    }
+    const auto take = [choices, set](const std::string& text) {
+      for (const auto& [name, value] : choices) {
+        if (text != name) continue;
+        set(value);
+        return true;
+      }
+      return false;
+    };
+    Text(names, type, wanted, take, help);
+  }
+
+ private:
+  CLI::App& app_;
+  std::string group_;
+};
+
+// What the options say that takes a second look.
+struct Given {
+  std::vector<std::filesystem::path> positional;
+  std::string output;
+  bool overwrite = false, skip_existing = false;
+  std::optional<Workers> workers;
+  int memory_mb = 1024;
+};
+
+void AddFileOptions(Options& options, UpscaleArguments& arguments, Given& given) {
+  ListOptions& list = arguments.list;
+  options.Group("Files");
+  options.Paths("-i,--input", "IN", list.inputs, "File or folder to read");
+  options.Name("-o,--output", "OUT", given.output, "File or folder to write");
+  options.Flag("-r,--recursive", list.recursive, "Take folders within folders too");
+  const auto format = [&list](const std::string& text) {
+    list.format = FormatOfExtension("." + text);
+    return list.format.has_value();
+  };
+  options.Text("-f,--format", "EXT", StrCat("one of ", KnownExtensions()), format,
+               "Of outputs (default: as they or the inputs are named, or png)");
+  options.Name("--suffix", "TEXT", list.suffix, "Put into output names before the extension");
+  options.Name("--name", "PATTERN", list.name, "Of outputs: {stem}_{scale}x{ext} (also {suffix})");
+  options.Flag("--overwrite", given.overwrite, "Replace outputs that exist");
+  options.Flag("--skip-existing", given.skip_existing,
+               "Keep outputs that exist, unless their input is newer");
+  const auto quality = [&arguments](const std::string& text) {
+    arguments.job.write.quality = ReadNumber(text, 1, 100);
+    return arguments.job.write.quality.has_value();
+  };
+  options.Text("--quality", "1-100", "a whole number from 1 to 100", quality,
+               "Of JPEG (default 95) and WebP (default: lossless)");
+  options.Whole("--png-level", "0-9", 0, 9, arguments.job.write.png_level,
+                "How hard PNGs are compressed (default: quick)");
+  options.Choice<int>(
+      "--bit-depth", {{"8", 8}, {"16", 16}}, [&](int bits) { arguments.job.bit_depth = bits; },
+      "Of outputs (default: the input's)");
+  options.Flag("--strip", arguments.job.strip_metadata,
+               "Write no colour profile, EXIF or other metadata");
+}
+
+void AddSizeOptions(Options& options, SizeOptions& size) {
+  options.Group("Size");
+  const auto scale = [&size](const std::string& text) {
+    using Limits = std::numeric_limits<double>;
+    size.scale = ReadNumber(text, Limits::min(), Limits::max());
+    return size.scale.has_value();
+  };
+  options.Text("-s,--scale", "S", "a positive number, like 2 or 1.5", scale,
+               "Output to input, whatever the model's own (default: that; 4 without --model)");
+  options.Whole("--width", "N", std::int64_t{1}, kMaxLength, size.width,
+                "Of the output, in pixels; alone it keeps the proportions");
+  options.Whole("--height", "N", std::int64_t{1}, kMaxLength, size.height, "The same");
+  options.Whole("--longest", "N", std::int64_t{1}, kMaxLength, size.longest, "Longer side of it");
+  options.Whole("--shortest", "N", std::int64_t{1}, kMaxLength, size.shortest,
+                "Shorter side of it");
+}
+
+void AddModelOptions(Options& options, UpscaleArguments& arguments) {
+  ModelChoice& model = arguments.model;
+  options.Group("Model");
+  options.Name("-m,--model", "FILE|NAME|FOLDER", model.model,
+               "ONNX or ncnn file, a name, or the folder where -n is");
+  options.Name("-n,--model-name", "NAME", model.name, "A model's name");
+  options.Paths("--model-path", "FOLDER", model.path,
+                "Where NAME.onnx or NAME.param is looked for first");
+  options.Flag("--list-models", arguments.list_models, "Show the models that have names");
+}
+
+void AddPictureOptions(Options& options, UpscaleArguments& arguments) {
+  PictureOptions& picture = arguments.picture;
+  options.Group("Picture");
+  options.Choice<std::pair<bool, bool>>(
+      "--wrap", {{"x", {true, false}}, {"y", {false, true}}, {"xy", {true, true}}},
+      [&picture](std::pair<bool, bool> wrap) { std::tie(picture.wrap_x, picture.wrap_y) = wrap; },
+      "Left and right, top and bottom, go on at the other side: textures");
+  options.Choice<bool>(
+      "--edge", {{"reflect", false}, {"zero", true}},
+      [&picture](bool zero) { picture.zero_edges = zero; },
+      "What the model sees beyond the border (default: reflect)");
+  options.Choice<AlphaMode>(
+      "--alpha", {{"bicubic", AlphaMode::kBicubic}, {"model", AlphaMode::kModel}},
+      [&picture](AlphaMode mode) { picture.alpha = mode; },
+      "How transparency is enlarged (default: bicubic)");
+  const auto background = [&picture](const std::string& text) {
+    const auto colour = ReadColour(text);
+    if (colour) picture.background = *colour;
+    return colour.has_value();
+  };
+  options.Text("--background", "COLOUR", "white, black, #rrggbb or r,g,b", background,
+               "Behind transparency, for formats without (default: white)");
+}
+
+void AddWorkOptions(Options& options, UpscaleArguments& arguments, Given& given) {
+  TileOptions& tiles = arguments.tiles;
+  options.Group("Work");
+  options.Whole("-t,--tile", "N", std::int64_t{0}, kMaxLength, tiles.tile,
+                "Tile size in input pixels (default: 0, automatic)");
+  options.Whole("--overlap", "N", std::int64_t{0}, std::int64_t{1} << 20, tiles.overlap,
+                "Pixels around a tile computed twice (default: what the model sees)");
+  options.Whole("--threads", "N", 1, kMaxWorkers, tiles.threads, "CPUs to use (default: all)");
+  const auto workers = [&given](const std::string& text) {
+    given.workers = ReadWorkers(text);
+    return given.workers.has_value();
+  };
+  options.Text("-j,--workers", "K|L:K:S", StrCat("K or load:K:save, each from 1 to ", kMaxWorkers),
+               workers, "Tiles at a time; pictures at a time are L + S (default: 2)");
+  options.Whole("--memory", "MB", 1, 1 << 30, given.memory_mb,
+                "For the pictures in work (default: 1024)");
+  options.Whole("--max-pixels", "N", std::int64_t{1}, std::int64_t{1} << 40,
+                arguments.read.max_pixels, "Refuse inputs that are larger (default: 2^30)");
+  const auto gpu = [](const std::string& text) { return text == "-1"; };
+  options.Text("-g,--gpu", "-1", "-1, which is the CPU: there is no support for GPUs", gpu,
+               "The CPU, for scripts that say so");
+}
+
+void AddMessageOptions(Options& options, UpscaleArguments& arguments) {
+  options.Group("Messages");
+  options.Flag("--dry-run", arguments.dry_run, "Print what would be written, and write nothing");
+  options.Choice<ProgressMode>(
+      "--progress",
+      {{"auto", ProgressMode::kAuto},
+       {"bar", ProgressMode::kBar},
+       {"lines", ProgressMode::kLines},
+       {"json", ProgressMode::kJson},
+       {"none", ProgressMode::kNone}},
+      [&](ProgressMode mode) { arguments.progress = mode; },
+      "On stderr (default: bar on a terminal, else lines)");
+  options.Flag("-v,--verbose", arguments.verbose, "Say more of each file: tiles, memory");
+  options.Flag("-q,--quiet", arguments.quiet, "Say nothing but errors");
+}
+
+// The last file is the output if no option names one.
+void SortFiles(Given& given, ListOptions& list) {
+  std::vector<std::filesystem::path>& files = given.positional;
+  if (!given.output.empty()) {
+    list.output = given.output;
+  } else if (!files.empty()) {
+    list.output = files.back();
+    files.pop_back();
+  }
+  list.inputs.insert(list.inputs.end(), files.begin(), files.end());
+  Require(!list.inputs.empty() && !list.output.empty(),
+          "an input and an output are needed (see --help)");
+}
+
+void Check(const Given& given, const UpscaleArguments& arguments) {
+  const SizeOptions& size = arguments.job.size;
+  const int sizes = (size.scale ? 1 : 0) + (size.width || size.height ? 1 : 0) +
+                    (size.longest ? 1 : 0) + (size.shortest ? 1 : 0);
+  Require(sizes <= 1,
+          "only one of --scale, --longest, --shortest, and --width with --height can be met");
+  Require(!given.overwrite || !given.skip_existing,
+          "--overwrite and --skip-existing exclude each other");
+  Require(!arguments.quiet || (!arguments.verbose && arguments.progress == ProgressMode::kAuto),
+          "--quiet excludes --verbose and --progress");
+}
+
+void Finish(Given& given, UpscaleArguments& arguments) {
+  Check(given, arguments);
+  SortFiles(given, arguments.list);
+  if (given.overwrite) arguments.list.existing = Existing::kOverwrite;
+  if (given.skip_existing) arguments.list.existing = Existing::kSkip;
+  if (const auto& scale = arguments.job.size.scale) arguments.list.scale = Shortest(*scale);
+  arguments.tiles.memory_bytes = static_cast<std::size_t>(given.memory_mb) << 20;
+  arguments.files = 2;
+  if (given.workers) {
+    arguments.tiles.workers = given.workers->run;
+    if (given.workers->load) arguments.files = *given.workers->load + *given.workers->save;
+  }
+  // Each picture in work has a thread.
+  arguments.files = std::min(arguments.files, arguments.tiles.threads);
+}
+
+}  // namespace
+
+UpscaleArguments ParseUpscaleArguments(int argc, char** argv) {
+  UpscaleArguments arguments{.tiles = {.threads = AvailableCpus()}};
+  Given given;
+  CLI::App app("Makes pictures larger with a super-resolution network.", "upscale");
+  app.get_formatter()->column_width(32);
+  app.set_help_flag("-h,--help", "Show this")->group("Messages");
+  app.set_version_flag("--version",
+                       StrCat("upscale ", TESSERA_VERSION, " (", CpuTargetName(), ")"), "Show it")
+      ->group("Messages");
+  app.add_option("FILES", given.positional,
+                 "IN... OUT: what to read, and the file or folder to write; - is standard input "
+                 "or output")
+      ->type_name("");
+  Options options(app);
+  AddFileOptions(options, arguments, given);
+  AddSizeOptions(options, arguments.job.size);
+  AddModelOptions(options, arguments);
+  AddPictureOptions(options, arguments);
+  AddWorkOptions(options, arguments, given);
+  AddMessageOptions(options, arguments);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    arguments.print = app.help();
+    return arguments;
+  } catch (const CLI::CallForVersion& version) {
+    arguments.print = StrCat(version.what(), "\n");
+    return arguments;
+  } catch (const CLI::ParseError& error) {
+    throw Error(error.what());
+  }
+  if (!arguments.list_models) Finish(given, arguments);
+  return arguments;
+}
+
+}  // namespace tessera
