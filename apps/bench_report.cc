@@ -107,16 +107,17 @@ std::string ToJson(const BenchReport& report) {
       }));
   if (report.profile) {
     const double total = TotalMs(*report.profile);
-    json += ", \"steps\": " + Array(report.profile->steps, [&](const RunProfile::Step& step) {
-              const StepLine line(step, total);
-              return StrCat("{\"node\": ", JsonString(step.name), ", \"type\": ", JsonString(step.type),
-                            ", \"kernel\": ", JsonString(step.kernel), ", \"layout\": \"", line.layout,
-                            "\", \"shape\": \"", line.shape, "\"") +
-                     Format(
-                         ", \"start_ms\": %.4f, \"ms\": %.4f, \"share\": %.4f, \"gflops\": %.2f"
-                         ", \"gbytes_per_s\": %.2f}",
-                         step.start_ms, line.ms, line.share, line.gflops, line.gbytes_per_s);
-            });
+    json +=
+        ", \"steps\": " + Array(report.profile->steps, [&](const RunProfile::Step& step) {
+          const StepLine line(step, total);
+          return StrCat("{\"node\": ", JsonString(step.name), ", \"type\": ", JsonString(step.type),
+                        ", \"kernel\": ", JsonString(step.kernel), ", \"layout\": \"", line.layout,
+                        "\", \"shape\": \"", line.shape, "\"") +
+                 Format(
+                     ", \"start_ms\": %.4f, \"ms\": %.4f, \"share\": %.4f, \"gflops\": %.2f"
+                     ", \"gbytes_per_s\": %.2f}",
+                     step.start_ms, line.ms, line.share, line.gflops, line.gbytes_per_s);
+        });
   }
   return json + "}\n";
 }

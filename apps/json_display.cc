@@ -14,10 +14,9 @@ class JsonDisplay final : public ProgressDisplay {
 
   void Planned(const BatchState& state, std::size_t file) override {
     const FilePlan& plan = state.in_work.at(file).plan;
-    Print("started",
-          StrCat(Files(state, file), Sizes(plan.input, plan.output),
-                 ", \"tiles\": ", plan.upscale.tiles, ", \"memory_bytes\": ", plan.memory_bytes,
-                 Counts(state)));
+    Print("started", StrCat(Files(state, file), Sizes(plan.input, plan.output),
+                            ", \"tiles\": ", plan.upscale.tiles,
+                            ", \"memory_bytes\": ", plan.memory_bytes, Counts(state)));
   }
 
   void Progress(const BatchState& state, std::size_t file) override {
@@ -34,9 +33,8 @@ class JsonDisplay final : public ProgressDisplay {
     std::string notes;
     for (const std::string& note : result.notes)
       notes += (notes.empty() ? "" : ", ") + JsonString(note);
-    Print("done", StrCat(Files(state, file), Sizes(result.input, result.output),
-                         ", \"seconds\": ", Fixed(seconds, 3), ", \"notes\": [", notes, "]",
-                         Counts(state)));
+    Print("done", StrCat(Files(state, file), Sizes(result.input, result.output), ", \"seconds\": ",
+                         Fixed(seconds, 3), ", \"notes\": [", notes, "]", Counts(state)));
   }
 
   void Failed(const BatchState& state, std::optional<std::size_t> file,
@@ -51,9 +49,8 @@ class JsonDisplay final : public ProgressDisplay {
           StrCat(Counts(state), ", \"skipped\": {\"up_to_date\": ", list.up_to_date,
                  ", \"hidden\": ", list.hidden, ", \"not_pictures\": ", list.not_pictures,
                  ", \"subfolders\": ", list.subfolders, ", \"loops\": ", list.loops,
-                 "}, \"unread_folders\": ", list.unread.size(),
-                 ", \"interrupted\": ", interrupted ? "true" : "false",
-                 ", \"seconds\": ", Fixed(state.seconds(), 3)));
+                 "}, \"unread_folders\": ", list.unread.size(), ", \"interrupted\": ",
+                 interrupted ? "true" : "false", ", \"seconds\": ", Fixed(state.seconds(), 3)));
   }
 
  private:

@@ -48,7 +48,8 @@ std::optional<Workers> ReadWorkers(std::string_view text) {
     numbers.push_back(*number);
   }
   if (numbers.size() == 1) return Workers{.run = numbers[0], .load = {}, .save = {}};
-  if (numbers.size() == 3) return Workers{.run = numbers[1], .load = numbers[0], .save = numbers[2]};
+  if (numbers.size() == 3)
+    return Workers{.run = numbers[1], .load = numbers[0], .save = numbers[2]};
   return std::nullopt;
 }
 

@@ -26,7 +26,7 @@ std::optional<std::array<std::uint8_t, 3>> ReadColour(std::string_view text);
 inline constexpr int kMaxWorkers = 1024;
 // "K", or "load:run:save" as the ncnn tools have it. Each is 1 to kMaxWorkers.
 struct Workers {
-  int run;                       // K
+  int run;  // K
   std::optional<int> load, save;
 };
 std::optional<Workers> ReadWorkers(std::string_view text);

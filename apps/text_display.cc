@@ -91,9 +91,9 @@ class TextDisplay final : public ProgressDisplay {
       skipped += count;
       if (count > 0) why += StrCat(why.empty() ? " (" : ", ", count, " ", reason);
     }
-    std::string text = StrCat(interrupted ? "interrupted: " : "", state.done, " done, ", skipped,
-                              " skipped", why, why.empty() ? "" : ")", ", ",
-                              state.failures.size(), " failed");
+    std::string text =
+        StrCat(interrupted ? "interrupted: " : "", state.done, " done, ", skipped, " skipped", why,
+               why.empty() ? "" : ")", ", ", state.failures.size(), " failed");
     if (const std::size_t left = state.total() - state.finished(); left > 0)
       text += StrCat(", ", left, " left");
     Say(StrCat(text, ", ", Duration(state.seconds())));

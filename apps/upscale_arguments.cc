@@ -6,7 +6,6 @@
 #include <limits>
 #include <utility>
 
-#include "apps/format_text.h"
 #include "apps/option_values.h"
 #include "engine/cpu_budget.h"
 #include "ops/error.h"
@@ -162,6 +161,22 @@ void AddModelOptions(Options& options, UpscaleArguments& arguments) {
   options.Name("-n,--model-name", "NAME", model.name, "A model's name");
   options.Paths("--model-path", "FOLDER", model.path,
                 "Where NAME.onnx or NAME.param is looked for first");
+  const auto blend = [&model](const std::string& text) {
+    const std::size_t colon = text.rfind(':');
+    if (colon == std::string::npos || colon == 0) return false;
+    const auto weight = ReadNumber(std::string_view(text).substr(colon + 1), 0.0, 1.0);
+    if (weight) model.blend = {.model = text.substr(0, colon), .weight = *weight};
+    return weight.has_value();
+  };
+  options.Text("--blend", "FILE:WEIGHT", "a model, ':' and its weight from 0 to 1", blend,
+               "Mix in so much of the weights of an equal network");
+  const auto denoise = [&model](const std::string& text) {
+    model.denoise = ReadNumber(text, 0.0, 1.0);
+    return model.denoise.has_value();
+  };
+  options.Text("--denoise", "D", "a number from 0 to 1", denoise,
+               "D of realesr-general-x4v3, 1-D of its -wdn twin beside it");
+  options.Flag("-x,--tta", model.self_ensemble, "Average 8 flips and rotations (8 times as long)");
   options.Flag("--list-models", arguments.list_models, "Show the models that have names");
 }
 
@@ -180,9 +195,10 @@ void AddPictureOptions(Options& options, UpscaleArguments& arguments) {
       "--alpha", {{"bicubic", AlphaMode::kBicubic}, {"model", AlphaMode::kModel}},
       [&picture](AlphaMode mode) { picture.alpha = mode; },
       "How transparency is enlarged (default: bicubic)");
-  const auto background = [&picture](const std::string& text) {
+  const auto background = [&arguments, &picture](const std::string& text) {
     const auto colour = ReadColour(text);
     if (colour) picture.background = *colour;
+    arguments.background_given = true;
     return colour.has_value();
   };
   options.Text("--background", "COLOUR", "white, black, #rrggbb or r,g,b", background,
@@ -248,6 +264,8 @@ void Check(const Given& given, const UpscaleArguments& arguments) {
                     (size.longest ? 1 : 0) + (size.shortest ? 1 : 0);
   Require(sizes <= 1,
           "only one of --scale, --longest, --shortest, and --width with --height can be met");
+  Require(!arguments.model.denoise || !arguments.model.blend,
+          "--denoise and --blend exclude each other");
   Require(!given.overwrite || !given.skip_existing,
           "--overwrite and --skip-existing exclude each other");
   Require(!arguments.quiet || (!arguments.verbose && arguments.progress == ProgressMode::kAuto),
@@ -259,7 +277,6 @@ void Finish(Given& given, UpscaleArguments& arguments) {
   SortFiles(given, arguments.list);
   if (given.overwrite) arguments.list.existing = Existing::kOverwrite;
   if (given.skip_existing) arguments.list.existing = Existing::kSkip;
-  if (const auto& scale = arguments.job.size.scale) arguments.list.scale = Shortest(*scale);
   arguments.tiles.memory_bytes = static_cast<std::size_t>(given.memory_mb) << 20;
   arguments.files = 2;
   if (given.workers) {
@@ -273,13 +290,14 @@ void Finish(Given& given, UpscaleArguments& arguments) {
 }  // namespace
 
 UpscaleArguments ParseUpscaleArguments(int argc, char** argv) {
-  UpscaleArguments arguments{.tiles = {.threads = AvailableCpus()}};
+  UpscaleArguments arguments;
+  arguments.tiles.threads = AvailableCpus();
   Given given;
   CLI::App app("Makes pictures larger with a super-resolution network.", "upscale");
   app.get_formatter()->column_width(32);
   app.set_help_flag("-h,--help", "Show this")->group("Messages");
-  app.set_version_flag("--version",
-                       StrCat("upscale ", TESSERA_VERSION, " (", CpuTargetName(), ")"), "Show it")
+  app.set_version_flag("--version", StrCat("upscale ", TESSERA_VERSION, " (", CpuTargetName(), ")"),
+                       "Show it")
       ->group("Messages");
   app.add_option("FILES", given.positional,
                  "IN... OUT: what to read, and the file or folder to write; - is standard input "
@@ -293,8 +311,13 @@ UpscaleArguments ParseUpscaleArguments(int argc, char** argv) {
   AddWorkOptions(options, arguments, given);
   AddMessageOptions(options, arguments);
 
+  // CLI11 would read "-dn" as "-d n". It takes the words last first.
+  std::vector<std::string> words(argv + 1, argv + argc);
+  const auto end = std::ranges::find(words, "--");
+  std::replace(words.begin(), end, std::string("-dn"), std::string("--denoise"));
+  std::ranges::reverse(words);
   try {
-    app.parse(argc, argv);
+    app.parse(std::move(words));
   } catch (const CLI::CallForHelp&) {
     arguments.print = app.help();
     return arguments;

@@ -23,6 +23,7 @@ struct UpscaleArguments {
   ModelChoice model;
   FileJob job;  // for all files, but for output and format
   PictureOptions picture;
+  bool background_given = false;
   TileOptions tiles;
   ReadOptions read;
   int files = 1;  // in work at a time

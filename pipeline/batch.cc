@@ -27,7 +27,8 @@ class MemoryBudget {
   // Waits until `bytes` are free, or nobody has any.
   void Take(std::size_t bytes) {
     std::unique_lock lock(mutex_);
-    freed_.wait(lock, [&] { return owners_ == 0 || (taken_ <= bytes_ && bytes <= bytes_ - taken_); });
+    freed_.wait(lock,
+                [&] { return owners_ == 0 || (taken_ <= bytes_ && bytes <= bytes_ - taken_); });
     ++owners_;
     taken_ += bytes;
   }
