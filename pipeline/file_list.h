@@ -65,6 +65,7 @@ struct FileList {
   std::size_t not_pictures = 0;  // by their names or, where these do not tell, by their content
   std::size_t subfolders = 0;    // not looked into, without `recursive`
   std::size_t loops = 0;         // links to a folder that they are in
+  std::size_t results = 0;       // outputs of other inputs, of an earlier run: Existing::kSkip
   std::size_t up_to_date = 0;    // their outputs are there: Existing::kSkip
 };
 

@@ -1,0 +1,1 @@
+#include "pipeline/file_list.h"
