@@ -49,8 +49,9 @@ class JsonDisplay final : public ProgressDisplay {
           StrCat(Counts(state), ", \"skipped\": {\"up_to_date\": ", list.up_to_date,
                  ", \"hidden\": ", list.hidden, ", \"not_pictures\": ", list.not_pictures,
                  ", \"subfolders\": ", list.subfolders, ", \"loops\": ", list.loops,
-                 "}, \"unread_folders\": ", list.unread.size(), ", \"interrupted\": ",
-                 interrupted ? "true" : "false", ", \"seconds\": ", Fixed(state.seconds(), 3)));
+                 ", \"results\": ", list.results, "}, \"unread_folders\": ", list.unread.size(),
+                 ", \"interrupted\": ", interrupted ? "true" : "false",
+                 ", \"seconds\": ", Fixed(state.seconds(), 3)));
   }
 
  private:

@@ -111,7 +111,7 @@ void AddFileOptions(Options& options, UpscaleArguments& arguments, Given& given)
   options.Name("-o,--output", "OUT", given.output, "File or folder to write");
   options.Flag("-r,--recursive", list.recursive, "Take folders within folders too");
   const auto format = [&list](const std::string& text) {
-    list.format = FormatOfExtension("." + text);
+    list.format = FormatOfExtension("x." + text);
     return list.format.has_value();
   };
   options.Text("-f,--format", "EXT", StrCat("one of ", KnownExtensions()), format,
@@ -175,7 +175,7 @@ void AddModelOptions(Options& options, UpscaleArguments& arguments) {
     return model.denoise.has_value();
   };
   options.Text("--denoise", "D", "a number from 0 to 1", denoise,
-               "D of realesr-general-x4v3, 1-D of its -wdn twin beside it");
+               "D of realesr-general-x4v3, 1-D of its -wdn twin beside it (also -dn)");
   options.Flag("-x,--tta", model.self_ensemble, "Average 8 flips and rotations (8 times as long)");
   options.Flag("--list-models", arguments.list_models, "Show the models that have names");
 }
@@ -295,10 +295,7 @@ UpscaleArguments ParseUpscaleArguments(int argc, char** argv) {
   Given given;
   CLI::App app("Makes pictures larger with a super-resolution network.", "upscale");
   app.get_formatter()->column_width(32);
-  app.set_help_flag("-h,--help", "Show this")->group("Messages");
-  app.set_version_flag("--version", StrCat("upscale ", TESSERA_VERSION, " (", CpuTargetName(), ")"),
-                       "Show it")
-      ->group("Messages");
+  app.set_help_flag();  // until its group has begun
   app.add_option("FILES", given.positional,
                  "IN... OUT: what to read, and the file or folder to write; - is standard input "
                  "or output")
@@ -310,6 +307,10 @@ UpscaleArguments ParseUpscaleArguments(int argc, char** argv) {
   AddPictureOptions(options, arguments);
   AddWorkOptions(options, arguments, given);
   AddMessageOptions(options, arguments);
+  app.set_help_flag("-h,--help", "Show this")->group("Messages");
+  app.set_version_flag("--version", StrCat("upscale ", TESSERA_VERSION, " (", CpuTargetName(), ")"),
+                       "Show it")
+      ->group("Messages");
 
   // CLI11 would read "-dn" as "-d n". It takes the words last first.
   std::vector<std::string> words(argv + 1, argv + argc);
