@@ -20,9 +20,11 @@ struct ProgramResult {
 // A program that runs beside the test.
 class RunningProgram {
  public:
-  // `environment`: "NAME=value" each, added to the test's own.
+  // `environment`: "NAME=value" each, added to the test's own. `input` is the file that it reads on
+  // standard input.
   explicit RunningProgram(std::vector<std::string> arguments,
-                          const std::vector<std::string>& environment = {})
+                          const std::vector<std::string>& environment = {},
+                          const std::string& input = "/dev/null")
       : out_(::memfd_create("out", 0)), err_(::memfd_create("err", 0)) {
     arguments[0] = std::string(TESSERA_BIN_DIR) + "/" + arguments[0];
     std::vector<char*> pointers;
@@ -31,8 +33,7 @@ class RunningProgram {
     pid_ = ::fork();
     if (pid_ != 0) return;
     for (const std::string& e : environment) ::putenv(const_cast<char*>(e.c_str()));
-    const int null = ::open("/dev/null", O_RDONLY);
-    ::dup2(null, 0);
+    ::dup2(::open(input.c_str(), O_RDONLY), 0);
     ::dup2(out_, 1);
     ::dup2(err_, 2);
     ::execv(pointers[0], pointers.data());
@@ -67,8 +68,9 @@ class RunningProgram {
 };
 
 inline ProgramResult RunProgram(std::vector<std::string> arguments,
-                                const std::vector<std::string>& environment = {}) {
-  return RunningProgram(std::move(arguments), environment).Wait();
+                                const std::vector<std::string>& environment = {},
+                                const std::string& input = "/dev/null") {
+  return RunningProgram(std::move(arguments), environment, input).Wait();
 }
 
 }  // namespace tessera
