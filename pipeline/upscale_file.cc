@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/memory_budget.h"
 #include "engine/thread_team.h"
 #include "ops/error.h"
 #include "pipeline/atomic_file.h"
@@ -83,6 +84,10 @@ FilePlan PlanFile(const Upscaler& upscaler, PictureInput& input, const FileJob& 
                         static_cast<std::size_t>(HeldResultRows(job, plan.output, plan.upscale)) *
                             plan.output.RowBytes() +
                         WriterBytes(job.format, plan.output);
+    const std::size_t available = AvailableMemory();
+    Require(plan.memory_bytes <= available, "the result of ", plan.output.width, "x",
+            plan.output.height, " pixels would take about ", plan.memory_bytes >> 20,
+            " MB of memory; ", available >> 20, " MB are there");
     return plan;
   });
 }
