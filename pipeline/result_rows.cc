@@ -152,7 +152,10 @@ class ResampledRows final : public ResultRows {
         ResampleRows(next_, end, parallel);
         next_ = end;
       }
-      own_window_.Release(next_ < height ? resampler_.y().First(next_) : own_.height());
+      // Rows that nobody needs, but that are still to be written, have to stay: they would be
+      // written over others.
+      const std::int64_t first = next_ < height ? resampler_.y().First(next_) : own_.height();
+      own_window_.Release(std::min(first, complete));
       lock.lock();
     }
     resampling_ = false;
