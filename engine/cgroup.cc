@@ -23,7 +23,8 @@ std::vector<CgroupFolder> CgroupFolders(std::string_view controller, const fs::p
     const fs::path mount = v2 ? root / "sys/fs/cgroup" : root / "sys/fs/cgroup" / controller;
     std::string path = line.substr(second + 1);
     while (true) {
-      folders.push_back({mount / fs::path(path).relative_path(), v2});
+      const fs::path group = fs::path(path).relative_path();
+      folders.push_back({group.empty() ? mount : mount / group, v2});
       if (path.empty() || path == "/") break;
       path.erase(path.find_last_of('/'));
     }
