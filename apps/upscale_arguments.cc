@@ -51,7 +51,7 @@ class Options {
   // More than one may be given, each with the option in front: files may follow.
   void Paths(const std::string& names, const std::string& type,
              std::vector<std::filesystem::path>& target, const std::string& help) {
-    app_.add_option(names, target, help + " (may be repeated)")
+    app_.add_option(names, target, help + " (repeatable)")
         ->allow_extra_args(false)
         ->check(CLI::Validator(
             [](const std::string& text) { return std::string(text.empty() ? "is empty" : ""); },
@@ -144,7 +144,7 @@ void AddSizeOptions(Options& options, SizeOptions& size) {
     return size.scale.has_value();
   };
   options.Text("-s,--scale", "S", "a positive number, like 2 or 1.5", scale,
-               "Output to input, whatever the model's own (default: that; 4 without --model)");
+               "Output to input; resampled if it is not the model's own");
   options.Whole("--width", "N", std::int64_t{1}, kMaxLength, size.width,
                 "Of the output, in pixels; alone it keeps the proportions");
   options.Whole("--height", "N", std::int64_t{1}, kMaxLength, size.height, "The same");
@@ -175,7 +175,7 @@ void AddModelOptions(Options& options, UpscaleArguments& arguments) {
     return model.denoise.has_value();
   };
   options.Text("--denoise", "D", "a number from 0 to 1", denoise,
-               "D of realesr-general-x4v3, 1-D of its -wdn twin beside it (also -dn)");
+               "Or -dn: D of realesr-general-x4v3, 1-D of its -wdn twin");
   options.Flag("-x,--tta", model.self_ensemble, "Average 8 flips and rotations (8 times as long)");
   options.Flag("--list-models", arguments.list_models, "Show the models that have names");
 }
@@ -190,7 +190,7 @@ void AddPictureOptions(Options& options, UpscaleArguments& arguments) {
   options.Choice<bool>(
       "--edge", {{"reflect", false}, {"zero", true}},
       [&picture](bool zero) { picture.zero_edges = zero; },
-      "What the model sees beyond the border (default: reflect)");
+      "What the model sees beyond the border (reflect)");
   options.Choice<AlphaMode>(
       "--alpha", {{"bicubic", AlphaMode::kBicubic}, {"model", AlphaMode::kModel}},
       [&picture](AlphaMode mode) { picture.alpha = mode; },
@@ -297,8 +297,7 @@ UpscaleArguments ParseUpscaleArguments(int argc, char** argv) {
   app.get_formatter()->column_width(32);
   app.set_help_flag();  // until its group has begun
   app.add_option("FILES", given.positional,
-                 "IN... OUT: what to read, and the file or folder to write; - is standard input "
-                 "or output")
+                 "IN... OUT: what to read and to write; - is standard input, or output")
       ->type_name("");
   Options options(app);
   AddFileOptions(options, arguments, given);

@@ -6,11 +6,12 @@
 #include <exception>
 #include <mutex>
 #include <new>
-#include <optional>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <vector>
 
+#include "engine/memory_budget.h"
 #include "ops/error.h"
 #include "pipeline/display_name.h"
 
@@ -19,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The memory of the files in work.
+// The memory of the files in work. One thread at a time waits.
 class MemoryBudget {
  public:
   explicit MemoryBudget(std::size_t bytes) : bytes_(bytes) {}
@@ -38,6 +39,13 @@ class MemoryBudget {
     taken_ -= bytes;
     freed_.notify_one();
   }
+  // Waits until nobody has any; false if nobody had.
+  bool AwaitAll() {
+    std::unique_lock lock(mutex_);
+    if (owners_ == 0) return false;
+    freed_.wait(lock, [&] { return owners_ == 0; });
+    return true;
+  }
 
  private:
   const std::size_t bytes_;
@@ -55,7 +63,7 @@ class Batch {
         files_(files),
         options_(options),
         events_(events),
-        memory_(options.memory_bytes) {}
+        memory_(std::min(options.memory_bytes, AvailableMemory())) {}
 
   // Takes one file after the other until none is left.
   void Work() {
@@ -82,7 +90,7 @@ class Batch {
     const Clock::time_point start = Clock::now();
     const BatchFile& each = files_[file];
     PictureInput input(each.input, options_.read);
-    const FilePlan plan = PlanFile(upscaler_, input, each.job);
+    const FilePlan plan = Plan(input, each.job);
     if (options_.dry_run) {
       const std::lock_guard lock(events_mutex_);
       events_.Planned(file, plan);
@@ -107,6 +115,18 @@ class Batch {
     const std::chrono::duration<double> seconds = Clock::now() - start;
     const std::lock_guard lock(events_mutex_);
     events_.Done(file, result, seconds.count());
+  }
+
+  // A file is refused that does not fit into the memory beside those in work. It gets another
+  // chance when they are done.
+  FilePlan Plan(PictureInput& input, const FileJob& job) {
+    input.format();  // one that cannot be opened need not wait
+    try {
+      return PlanFile(upscaler_, input, job);
+    } catch (const Error&) {
+      if (!memory_.AwaitAll()) throw;
+    }
+    return PlanFile(upscaler_, input, job);
   }
 
   void Failed(std::size_t file, const std::string& reason) {

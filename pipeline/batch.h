@@ -18,7 +18,8 @@ struct BatchFile {
 struct BatchOptions {
   // Files in work at a time, at most: while one is read or written, the others keep the CPUs busy.
   int files = 2;
-  // For the files in work, by their plans' estimates. One file is let in in any case.
+  // For the files in work, by their plans' estimates; not more than there is (AvailableMemory). One
+  // file is let in in any case.
   std::size_t memory_bytes = std::size_t{1} << 30;
   ReadOptions read = {};
   // Only says what would be done: Planned or Failed for each file, and nothing is written.

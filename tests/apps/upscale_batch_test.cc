@@ -80,7 +80,7 @@ TEST_F(UpscaleBatch, ThreeHundredGoodAndBadFiles) {
   // Each failure when it happens, and all of them at the end.
   const std::string report = result.err.substr(result.err.find("upscale: 180 done"));
   EXPECT_EQ(Lines(report), 61);
-  EXPECT_THAT(report, HasSubstr("f10.png: file ends too soon"));
+  EXPECT_THAT(report, HasSubstr("f10.png: the file ends too soon"));
   EXPECT_THAT(report, HasSubstr("f11.jpg: "));
   EXPECT_EQ(Lines(result.err), 180 + 60 + 61);
   EXPECT_EQ(Tree(out_).size(), 180u);

@@ -25,6 +25,9 @@ TEST_F(UpscaleCommand, KeepsChannelsAndDepth) {
     for (const int bits : {8, 16}) {
       const Picture picture =
           NoisePicture({.width = 21, .height = 33, .channels = channels, .bit_depth = bits});
+      // Under nothing at all colours are made up.
+      for (std::int64_t y = 0; y < 33 && picture.format().HasAlpha(); ++y)
+        for (std::int64_t x = 0; x < 21; ++x) SetSample(picture, x, y, channels - 1, 200);
       WritePicture(input_, ImageFormat::kPng, picture);
       const ProgramResult result = Upscale({input_, output_, "--overwrite", "--quiet"});
       ASSERT_EQ(result.exit_code, 0) << result.err;
@@ -91,7 +94,8 @@ TEST_F(UpscaleCommand, SaysWhatTheOutputCannotHold) {
                NoisePicture({.width = 20, .height = 20, .channels = 4, .bit_depth = 16}));
   const ProgramResult result = Upscale({input_, Path("o.jpg")});
   EXPECT_EQ(result.exit_code, 0);
-  EXPECT_THAT(result.err, HasSubstr("in.png: note: JPEG has no alpha: flattened on white\n"));
+  EXPECT_THAT(result.err,
+              HasSubstr("in.png: note: JPEG has no alpha: flattened on the background\n"));
   EXPECT_THAT(result.err, HasSubstr("in.png: note: JPEG has no 16 bits: reduced to 8\n"));
 }
 

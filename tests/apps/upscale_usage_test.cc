@@ -184,7 +184,7 @@ TEST_F(UpscaleCommand, VersionAndHelp) {
   std::istringstream lines(help.out);
   std::size_t longest = 0;
   for (std::string line; std::getline(lines, line);) longest = std::max(longest, line.size());
-  EXPECT_LE(longest, 110u);
+  EXPECT_LE(longest, 100u);
   EXPECT_LT(Lines(help.out), 75);
   for (const char* group : {"Files", "Size", "Model", "Picture", "Work", "Messages"})
     EXPECT_THAT(help.out, HasSubstr(std::string("\n") + group + ":\n"));
