@@ -127,7 +127,8 @@ class TiffWriter final : public ImageWriter {
 
   std::int64_t StripRows() const override {
     constexpr std::size_t kStripBytes = std::size_t{1} << 18;
-    return std::max<std::int64_t>(1, static_cast<std::int64_t>(kStripBytes / format_.RowBytes()));
+    return std::clamp<std::int64_t>(static_cast<std::int64_t>(kStripBytes / format_.RowBytes()), 1,
+                                    format_.height);
   }
 
   void WriteStrip(const Picture& picture, std::int64_t begin, std::int64_t end,
