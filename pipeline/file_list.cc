@@ -76,7 +76,7 @@ void AddFilesIntoFolder(const ListOptions& options, const Status& output,
   // Where the name of the output has been forgotten, the last input would be taken for it.
   Require(output || !options.output.has_filename() || !HasPictureExtension(options.output),
           DisplayName(options.output),
-          ": several inputs need a folder; if it is to be one, end it ", "with '/'");
+          ": several inputs need a folder; if it is to be one, end it with '/'");
   const OutputName name(options);
   const path folder = WithoutSlash(options.output);
   const auto output_id = output ? std::optional(IdOf(*output)) : std::nullopt;

@@ -18,11 +18,10 @@ namespace tessera {
 class FileListTest : public testing::Test {
  protected:
   // With the folders that it is in.
-  std::filesystem::path Make(const std::string& name, const std::string& bytes = "x") const {
+  void Make(const std::string& name, const std::string& bytes = "x") const {
     const std::filesystem::path file = folder_ / name;
     std::filesystem::create_directories(file.parent_path());
     WriteBytes(file, bytes);
-    return file;
   }
   void MakeLink(const std::string& to, const std::string& name) const {
     std::filesystem::create_symlink(to, folder_ / name);
