@@ -125,18 +125,12 @@ class TiffWriter final : public ImageWriter {
     SetMetadata(metadata);
   }
 
-  std::int64_t StripRows() const override {
-    constexpr std::size_t kStripBytes = std::size_t{1} << 18;
-    return std::clamp<std::int64_t>(static_cast<std::int64_t>(kStripBytes / format_.RowBytes()), 1,
-                                    format_.height);
-  }
-
   void WriteStrip(const Picture& picture, std::int64_t begin, std::int64_t end,
                   const PackedStrip& /*packed*/) override {
     strip_.clear();
     for (std::int64_t y = begin; y < end; ++y)
       strip_.insert(strip_.end(), picture.Row(y), picture.Row(y) + format_.RowBytes());
-    const auto strip = static_cast<std::uint32_t>(begin / StripRows());
+    const auto strip = static_cast<std::uint32_t>(begin / TiffStripRows(format_));
     const auto size = static_cast<tmsize_t>(strip_.size());
     file_.Check(TIFFWriteEncodedStrip(file_.get(), strip, strip_.data(), size) == size);
   }
@@ -181,7 +175,7 @@ class TiffWriter final : public ImageWriter {
               format_.ColourChannels() == 1 ? PHOTOMETRIC_MINISBLACK : PHOTOMETRIC_RGB);
     file_.Set(TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG);
     file_.Set(TIFFTAG_ORIENTATION, ORIENTATION_TOPLEFT);
-    file_.Set(TIFFTAG_ROWSPERSTRIP, static_cast<std::uint32_t>(StripRows()));
+    file_.Set(TIFFTAG_ROWSPERSTRIP, static_cast<std::uint32_t>(TiffStripRows(format_)));
     file_.Set(TIFFTAG_COMPRESSION, COMPRESSION_ADOBE_DEFLATE);
     file_.Set(TIFFTAG_PREDICTOR, PREDICTOR_HORIZONTAL);
     if (format_.HasAlpha()) {
@@ -211,6 +205,12 @@ class TiffWriter final : public ImageWriter {
 };
 
 }  // namespace
+
+std::int64_t TiffStripRows(const PictureFormat& picture) {
+  constexpr std::size_t kStripBytes = std::size_t{1} << 18;
+  return std::clamp<std::int64_t>(static_cast<std::int64_t>(kStripBytes / picture.RowBytes()), 1,
+                                  picture.height);
+}
 
 std::unique_ptr<ImageWriter> MakeTiffWriter(const PictureFormat& picture,
                                             const WriteOptions& options, std::FILE* out) {

@@ -281,8 +281,9 @@ TEST_F(TiffWriting, PipesGetTheSameFile) {
   });
   FILE* out = ::fdopen(ends[1], "wb");
   const auto writer = MakeImageWriter(ImageFormat::kTiff, picture.format(), options, out);
-  for (std::int64_t y = 0; y < 400; y += writer->StripRows())
-    writer->WriteStrip(picture, y, std::min<std::int64_t>(400, y + writer->StripRows()), {});
+  const std::int64_t rows = StripRows(ImageFormat::kTiff, picture.format());
+  for (std::int64_t y = 0; y < 400; y += rows)
+    writer->WriteStrip(picture, y, std::min<std::int64_t>(400, y + rows), {});
   writer->Finish();
   std::fclose(out);
   reader.join();
