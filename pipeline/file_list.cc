@@ -57,6 +57,9 @@ ListedFile FileToFile(const ListOptions& options) {
     return file;
   }
   const std::optional<ImageFormat> own = FormatOfExtension(file.output);
+  // More likely than a file without extension are two folders, one misspelt.
+  Require(own || options.format || StatusOfInput(file.input), DisplayName(file.input),
+          ": there is no such file or folder");
   Require(own || options.format, DisplayName(file.output),
           ": no picture format has this extension; known are ", KnownExtensions());
   file.format = options.format.value_or(own.value_or(ImageFormat::kPng));
@@ -73,7 +76,7 @@ void AddFilesIntoFolder(const ListOptions& options, const Status& output,
   // Where the name of the output has been forgotten, the last input would be taken for it.
   Require(output || !options.output.has_filename() || !HasPictureExtension(options.output),
           DisplayName(options.output),
-          ": several inputs need a folder; if it is to be one, end it ", "with '/'");
+          ": several inputs need a folder; if it is to be one, end it with '/'");
   const OutputName name(options);
   const path folder = WithoutSlash(options.output);
   const auto output_id = output ? std::optional(IdOf(*output)) : std::nullopt;
@@ -214,6 +217,8 @@ FileList ListFiles(const ListOptions& options) {
   for (const path& input : options.inputs) {
     Require(!input.empty(), "an input has an empty name");
     is_folder.push_back(!IsStandardStream(input) && IsFolder(StatusOf(input)));
+    Require(input.has_filename() || is_folder.back(), DisplayName(input),
+            ": there is no such folder");
   }
   const path& output = options.output;
   const Status output_status =

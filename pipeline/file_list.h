@@ -21,10 +21,10 @@ enum class Existing : std::uint8_t {
 
 struct ListOptions {
   // Files and folders. "-", which has to be the only one, is standard input.
-  std::vector<std::filesystem::path> inputs;
+  std::vector<std::filesystem::path> inputs = {};
   // A file for one file, else a folder: if it is one, or ends with "/", or there are several
   // inputs, or a folder among them. "-" is standard output.
-  std::filesystem::path output;
+  std::filesystem::path output = {};
   bool recursive = false;  // folders within input folders too
   // Of the outputs. Default: what the name of the output file or `name` ends with; else what the
   // input's name ends with, if that can be written; else PNG.
@@ -36,9 +36,9 @@ struct ListOptions {
   //
   // What counts as extension of an input is that of a picture; "v1.2" has none. It is kept as it
   // is written if it stands for the output's format ("a.JPG", "a.jpeg"), otherwise replaced.
-  std::string suffix;
-  std::string name;
-  std::string scale;
+  std::string suffix = {};
+  std::string name = {};
+  std::string scale = {};
   Existing existing = Existing::kStop;
 };
 

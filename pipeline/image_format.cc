@@ -7,9 +7,12 @@
 #include <string>
 
 #include "ops/error.h"
+#include "pipeline/codecs.h"
 
 namespace tessera {
 namespace {
+
+using namespace std::string_view_literals;
 
 struct KnownExtension {
   std::string_view name;
@@ -24,6 +27,14 @@ constexpr KnownExtension kExtensions[] = {
 
 bool StartsWith(std::span<const std::byte> head, std::string_view magic) {
   return head.size() >= magic.size() && std::memcmp(head.data(), magic.data(), magic.size()) == 0;
+}
+
+// `extension` with its dot, in any case.
+std::optional<ImageFormat> FormatNamed(std::string extension) {
+  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const KnownExtension& known : kExtensions)
+    if (extension == known.name) return known.format;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -65,18 +76,25 @@ std::string_view Extension(ImageFormat format) {
 }
 
 std::optional<ImageFormat> FormatOfExtension(const std::filesystem::path& path) {
-  std::string extension = path.extension().native();
-  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  for (const KnownExtension& known : kExtensions)
-    if (extension == known.name) return known.format;
-  return std::nullopt;
+  return FormatNamed(path.extension().native());
 }
 
 std::string_view KnownExtensions() { return "png, jpg, jpeg, webp, tif, tiff, bmp, ppm, pgm, pnm"; }
 
+ImageFormat ParseFormat(std::string_view name) {
+  const std::optional<ImageFormat> format = FormatNamed(StrCat(".", name));
+  Require(format.has_value(), "'", name, "' is no known format; these are: ", KnownExtensions());
+  return *format;
+}
+
 Decoder DecoderOf(std::span<const std::byte> head) {
   if (StartsWith(head, "\x89PNG\r\n\x1A\n")) return Decoder::kPng;
   if (StartsWith(head, "\xFF\xD8\xFF")) return Decoder::kJpeg;
+  if (StartsWith(head, "RIFF") && head.size() >= 12 && StartsWith(head.subspan(8), "WEBP"))
+    return Decoder::kWebp;
+  for (const std::string_view tiff : {"II*\0"sv, "MM\0*"sv, "II+\0"sv, "MM\0+"sv})
+    if (StartsWith(head, tiff)) return Decoder::kTiff;
+  if (StartsWith(head, "GIF87a") || StartsWith(head, "GIF89a")) return Decoder::kGif;
   return Decoder::kOther;
 }
 
@@ -84,6 +102,7 @@ PictureFormat HeldFormat(ImageFormat format, const PictureFormat& wanted) {
   PictureFormat held = wanted;
   switch (format) {
     case ImageFormat::kPng:
+    case ImageFormat::kTiff:
       break;
     case ImageFormat::kJpeg:
       held.channels = wanted.ColourChannels();
@@ -92,9 +111,6 @@ PictureFormat HeldFormat(ImageFormat format, const PictureFormat& wanted) {
     case ImageFormat::kWebp:
       held.channels = wanted.HasAlpha() ? 4 : 3;
       held.bit_depth = 8;
-      break;
-    case ImageFormat::kTiff:
-      if (wanted.channels == 2) held.channels = 4;
       break;
     case ImageFormat::kBmp:
       // Readers take the fourth byte of a BMP for padding.
@@ -114,9 +130,25 @@ std::int64_t MaxDimension(ImageFormat format) {
       return 65500;  // libjpeg's JPEG_MAX_DIMENSION
     case ImageFormat::kWebp:
       return 16383;
-    default:
-      return std::numeric_limits<std::int32_t>::max();
+    case ImageFormat::kPng:
+    case ImageFormat::kTiff:
+    case ImageFormat::kBmp:
+    case ImageFormat::kPnm:
+      // TIFF and PNM could hold more; those who read them could not.
+      break;
   }
+  return std::numeric_limits<std::int32_t>::max();
+}
+
+void RequireHeldSize(ImageFormat format, const PictureFormat& picture) {
+  const std::int64_t limit = MaxDimension(format);
+  Require(picture.width <= limit && picture.height <= limit, "the result has ", picture.width, "x",
+          picture.height, " pixels; ", Name(format), " holds at most ", limit, " a side");
+  if (format != ImageFormat::kBmp) return;
+  constexpr std::int64_t kMaxBytes = 0xFFFFFFFF;
+  const std::int64_t bytes = BmpFileBytes(picture);
+  Require(bytes <= kMaxBytes, "the result has ", picture.width, "x", picture.height,
+          " pixels, as BMP ", bytes, " bytes; BMP holds at most ", kMaxBytes);
 }
 
 }  // namespace tessera

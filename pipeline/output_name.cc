@@ -60,7 +60,6 @@ std::string OutputName::Expand(const std::string& stem, const std::string& exten
 ListedFile OutputName::For(const std::filesystem::path& input,
                            const std::filesystem::path& folder) const {
   const std::filesystem::path name = input.filename();
-  Require(!name.empty(), DisplayName(input), ": there is no such folder");
   std::string stem = name.native(), extension;
   if (HasPictureExtension(name)) {
     extension = name.extension().native();

@@ -15,20 +15,11 @@ namespace {
 constexpr const char* kReadExtensions[] = {".jpe", ".jfif", ".apng", ".dib", ".pbm",
                                            ".pam", ".gif",  ".jp2",  ".ras", ".sr"};
 
-// A format's first bytes; '?' stands for any.
+// First bytes of what DecoderOf leaves to OpenCV; '?' stands for any.
 using namespace std::string_view_literals;
 constexpr std::string_view kBeginnings[] = {
-    "\x89PNG\r\n\x1A\n"sv,
-    "\xFF\xD8\xFF"sv,  // JPEG
-    "RIFF????WEBP"sv,
-    "II*\0"sv,  // TIFF
-    "MM\0*"sv,
-    "II+\0"sv,  // BigTIFF
-    "MM\0+"sv,
-    "BM????\0\0\0\0"sv,  // BMP: "BM" alone begins texts, too
-    "P7\nWIDTH"sv,       // PAM
-    "GIF87a"sv,
-    "GIF89a"sv,
+    "BM????\0\0\0\0"sv,            // BMP: "BM" alone begins texts, too
+    "P7\nWIDTH"sv,                 // PAM
     "\0\0\0\x0CjP  \r\n\x87\n"sv,  // JPEG 2000
     "\x59\xA6\x6A\x95"sv,          // Sun raster
 };
@@ -57,7 +48,7 @@ bool HasPictureExtension(const std::filesystem::path& path) {
 
 bool StartsAsPicture(std::span<const std::byte> head) {
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
-  return StartsAsPnm(text) ||
+  return DecoderOf(head) != Decoder::kOther || StartsAsPnm(text) ||
          std::any_of(std::begin(kBeginnings), std::end(kBeginnings),
                      [&](std::string_view beginning) { return StartsWith(text, beginning); });
 }

@@ -84,12 +84,15 @@ FilePlan PlanFile(const Upscaler& upscaler, PictureInput& input, const FileJob& 
                         static_cast<std::size_t>(HeldResultRows(job, plan.output, plan.upscale)) *
                             plan.output.RowBytes() +
                         WriterBytes(job.format, plan.output);
-    const std::size_t available = AvailableMemory();
-    Require(plan.memory_bytes <= available, "the result of ", plan.output.width, "x",
-            plan.output.height, " pixels would take about ", plan.memory_bytes >> 20,
-            " MB of memory; ", available >> 20, " MB are there");
     return plan;
   });
+}
+
+void CheckMemory(const FilePlan& plan) {
+  const std::size_t available = AvailableMemory();
+  Require(plan.memory_bytes <= available, "a result of ", plan.output.width, "x",
+          plan.output.height, " pixels takes about ", plan.memory_bytes >> 20, " MB of memory; ",
+          available >> 20, " MB are there");
 }
 
 FileResult UpscaleFile(const Upscaler& upscaler, PictureInput& input, const FileJob& job,
