@@ -111,10 +111,10 @@ void AddFileOptions(Options& options, UpscaleArguments& arguments, Given& given)
   options.Name("-o,--output", "OUT", given.output, "File or folder to write");
   options.Flag("-r,--recursive", list.recursive, "Take folders within folders too");
   const auto format = [&list](const std::string& text) {
-    list.format = FormatOfExtension("x." + text);
-    return list.format.has_value();
+    list.format = ParseFormat(text);
+    return true;
   };
-  options.Text("-f,--format", "EXT", StrCat("one of ", KnownExtensions()), format,
+  options.Text("-f,--format", "EXT", "", format,
                "Of outputs (default: as they or the inputs are named, or png)");
   options.Name("--suffix", "TEXT", list.suffix, "Put into output names before the extension");
   options.Name("--name", "PATTERN", list.name, "Of outputs: {stem}_{scale}x{ext} (also {suffix})");

@@ -76,9 +76,9 @@ class Batch {
       } catch (const Error& error) {
         Failed(file, error.what());
       } catch (const std::bad_alloc&) {
-        Failed(file, StrCat(DisplayName(files_[file].input), ": not enough memory"));
+        Failed(file, StrCat(InputName(files_[file].input), ": not enough memory"));
       } catch (const std::exception& error) {
-        Failed(file, StrCat(DisplayName(files_[file].input), ": ", error.what()));
+        Failed(file, StrCat(InputName(files_[file].input), ": ", error.what()));
       }
     }
   }
@@ -90,7 +90,8 @@ class Batch {
     const Clock::time_point start = Clock::now();
     const BatchFile& each = files_[file];
     PictureInput input(each.input, options_.read);
-    const FilePlan plan = Plan(input, each.job);
+    const FilePlan plan = PlanFile(upscaler_, input, each.job);
+    NamingInput(each.input, [&] { AwaitMemory(plan); });
     if (options_.dry_run) {
       const std::lock_guard lock(events_mutex_);
       events_.Planned(file, plan);
@@ -117,16 +118,14 @@ class Batch {
     events_.Done(file, result, seconds.count());
   }
 
-  // A file is refused that does not fit into the memory beside those in work. It gets another
-  // chance when they are done.
-  FilePlan Plan(PictureInput& input, const FileJob& job) {
-    input.format();  // one that cannot be opened need not wait
+  // Refuses a file that does not fit into the memory, even when nobody else is in work.
+  void AwaitMemory(const FilePlan& plan) {
     try {
-      return PlanFile(upscaler_, input, job);
+      CheckMemory(plan);
     } catch (const Error&) {
       if (!memory_.AwaitAll()) throw;
+      CheckMemory(plan);
     }
-    return PlanFile(upscaler_, input, job);
   }
 
   void Failed(std::size_t file, const std::string& reason) {

@@ -15,7 +15,7 @@ auto PictureInput::WithReader(F&& f) {
   const std::lock_guard lock(mutex_);
   if (error_) std::rethrow_exception(error_);
   try {
-    return NamingFile(path_, [&] {
+    return NamingInput(path_, [&] {
       if (reader_ == nullptr) Open();
       return f();
     });

@@ -77,7 +77,7 @@ std::int64_t HeldResultRows(const FileJob& job, const PictureFormat& out,
 
 FilePlan PlanFile(const Upscaler& upscaler, PictureInput& input, const FileJob& job) {
   FilePlan plan{.input = input.format(), .output = {}, .upscale = {}};
-  return NamingFile(input.path(), [&] {
+  return NamingInput(input.path(), [&] {
     plan.output = OutputFormat(upscaler, job, plan.input);
     plan.upscale = upscaler.MakePlan(plan.input, plan.output);
     plan.memory_bytes = plan.upscale.bytes + input.MemoryBytes(plan.upscale.input_rows) +
@@ -103,7 +103,7 @@ FileResult UpscaleFile(const Upscaler& upscaler, PictureInput& input, const File
   input.HoldRows(plan.upscale.input_rows);
   const Picture upscaled(plan.output, HeldResultRows(job, plan.output, plan.upscale));
   PictureOutput output(job.output, job.format, upscaled, job.write);
-  NamingFile(input.path(), [&] {
+  NamingInput(input.path(), [&] {
     upscaler.Upscale(
         input.picture(), upscaled,
         {.need = [&](std::int64_t begin, std::int64_t end) { input.NeedRows(begin, end); },

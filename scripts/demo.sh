@@ -21,5 +21,4 @@ case $# in
 esac
 
 "$root/scripts/setup.sh" upscale
-"$root/build/bin/upscale" "$in" "$out"
-echo "$in, upscaled: $out"
+"$root/build/bin/upscale" --overwrite "$in" "$out"
