@@ -101,7 +101,7 @@ struct Given {
   std::string output;
   bool overwrite = false, skip_existing = false;
   std::optional<Workers> workers;
-  int memory_mb = 1024;
+  int memory_mb = static_cast<int>(TileOptions().memory_bytes >> 20);
 };
 
 void AddFileOptions(Options& options, UpscaleArguments& arguments, Given& given) {
@@ -220,7 +220,7 @@ void AddWorkOptions(Options& options, UpscaleArguments& arguments, Given& given)
   options.Text("-j,--workers", "K|L:K:S", StrCat("K or load:K:save, each from 1 to ", kMaxWorkers),
                workers, "Tiles at a time; pictures at a time are L + S (default: 2)");
   options.Whole("--memory", "MB", 1, 1 << 30, given.memory_mb,
-                "For the pictures in work (default: 1024)");
+                StrCat("For the pictures in work (default: ", given.memory_mb, ")"));
   options.Whole("--max-pixels", "N", std::int64_t{1}, std::int64_t{1} << 40,
                 arguments.read.max_pixels, "Refuse inputs that are larger (default: 2^30)");
   const auto gpu = [](const std::string& text) { return text == "-1"; };

@@ -20,7 +20,7 @@ struct BatchOptions {
   int files = 2;
   // For the files in work, by their plans' estimates; not more than there is (AvailableMemory). One
   // file is let in in any case.
-  std::size_t memory_bytes = std::size_t{1} << 30;
+  std::size_t memory_bytes = TileOptions().memory_bytes;
   ReadOptions read = {};
   // Only says what would be done: Planned or Failed for each file, and nothing is written.
   bool dry_run = false;

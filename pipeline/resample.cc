@@ -25,40 +25,58 @@ double Lanczos3(double x) {
 
 }  // namespace
 
-ResampleAxis::ResampleAxis(std::int64_t in, const Part& part, std::int64_t out,
-                           ResampleKernel kernel)
-    : in_(in) {
-  const double ratio = part.length / static_cast<double>(out);  // inputs per output
-  const double stretch = std::max(1.0, ratio);
-  const double support = (kernel == ResampleKernel::kLanczos3 ? 3.0 : 2.0) * stretch;
-  const auto weight_at = kernel == ResampleKernel::kLanczos3 ? Lanczos3 : CatmullRom;
+ResampleGeometry::ResampleGeometry(std::int64_t in, const Part& part, std::int64_t out,
+                                   ResampleKernel kernel)
+    : in_(in),
+      out_(out),
+      kernel_(kernel),
+      start_(part.start),
+      ratio_(part.length / static_cast<double>(out)),
+      stretch_(std::max(1.0, ratio_)),
+      support_((kernel == ResampleKernel::kLanczos3 ? 3.0 : 2.0) * stretch_) {
+  taps_ = std::min(in, static_cast<std::int64_t>(std::ceil(2 * support_)) + 1);
+}
 
-  taps_ = std::min(in, static_cast<std::int64_t>(std::ceil(2 * support)) + 1);
-  first_.resize(static_cast<std::size_t>(out));
-  weights_.resize(static_cast<std::size_t>(out * taps_));
-  std::vector<double> sums(static_cast<std::size_t>(taps_));
-  for (std::int64_t i = 0; i < out; ++i) {
-    const double centre = part.start + (static_cast<double>(i) + 0.5) * ratio - 0.5;
-    const auto low = static_cast<std::int64_t>(std::ceil(centre - support));
-    const auto high = static_cast<std::int64_t>(std::floor(centre + support));
-    const std::int64_t first = std::clamp<std::int64_t>(low, 0, in - taps_);
+std::int64_t ResampleGeometry::First(std::int64_t i) const {
+  const auto low = static_cast<std::int64_t>(std::ceil(Centre(i) - support_));
+  return std::clamp<std::int64_t>(low, 0, in_ - taps_);
+}
+
+ResampleAxis::ResampleAxis(const ResampleGeometry& geometry)
+    : geometry_(geometry),
+      first_(static_cast<std::size_t>(geometry.out())),
+      weights_(static_cast<std::size_t>(geometry.out() * geometry.taps())) {
+  const auto weight_at = geometry.kernel_ == ResampleKernel::kLanczos3 ? Lanczos3 : CatmullRom;
+  std::vector<double> sums(static_cast<std::size_t>(taps()));
+  for (std::int64_t i = 0; i < geometry.out(); ++i) {
+    const double centre = geometry.Centre(i);
+    const auto low = static_cast<std::int64_t>(std::ceil(centre - geometry.support_));
+    const auto high = static_cast<std::int64_t>(std::floor(centre + geometry.support_));
+    const std::int64_t first = geometry.First(i);
     std::fill(sums.begin(), sums.end(), 0.0);
     double total = 0;
     for (std::int64_t j = low; j <= high; ++j) {
-      const double w = weight_at((static_cast<double>(j) - centre) / stretch);
-      sums[static_cast<std::size_t>(std::clamp<std::int64_t>(j, 0, in - 1) - first)] += w;
+      const double w = weight_at((static_cast<double>(j) - centre) / geometry.stretch_);
+      const std::int64_t source = std::clamp<std::int64_t>(j, 0, geometry.in() - 1);
+      sums[static_cast<std::size_t>(source - first)] += w;
       total += w;
     }
     first_[static_cast<std::size_t>(i)] = first;
-    for (std::int64_t t = 0; t < taps_; ++t)
-      weights_[static_cast<std::size_t>(i * taps_ + t)] =
+    for (std::int64_t t = 0; t < taps(); ++t)
+      weights_[static_cast<std::size_t>(i * taps() + t)] =
           static_cast<float>(sums[static_cast<std::size_t>(t)] / total);
   }
 }
 
+std::size_t ResampleAxis::Bytes(const ResampleGeometry& geometry) {
+  return static_cast<std::size_t>(geometry.out()) *
+         (sizeof(std::int64_t) + static_cast<std::size_t>(geometry.taps()) * sizeof(float));
+}
+
 Rect Resampler::Inputs(const Rect& rect) const {
-  const Span x = x_.Inputs({rect.x, rect.right()}), y = y_.Inputs({rect.y, rect.bottom()});
-  return {x.begin, y.begin, x.length(), y.length()};
+  const Span across = x().Inputs({rect.x, rect.right()}),
+             down = y().Inputs({rect.y, rect.bottom()});
+  return {across.begin, down.begin, across.length(), down.length()};
 }
 
 void Resampler::Run(const float* src, std::int64_t src_stride, const Rect& rect, float* dst,

@@ -1,8 +1,8 @@
 // Resampling of float planes to any size, separably.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "pipeline/border.h"
@@ -15,42 +15,64 @@ enum class ResampleKernel : std::uint8_t {
   kLanczos3,    // sinc(x) sinc(x / 3) for |x| < 3
 };
 
-// The weights along one axis: output i is the sum of taps() inputs from First(i) on. Pixel centres
-// are at half coordinates; where the size shrinks, the kernel is stretched by the ratio, so that it
-// averages over what it drops; beyond the ends the outermost pixel continues. Weights add up to 1.
-class ResampleAxis {
+// One axis: output i is a weighted sum of taps() inputs from First(i) on. Pixel centres are at half
+// coordinates; where the size shrinks, the kernel is stretched by the ratio, so that it averages
+// over what it drops; beyond the ends the outermost pixel continues. Holds no tables.
+class ResampleGeometry {
  public:
   // The part of the input that the output shows: [start, start + length), not always whole pixels.
   struct Part {
     double start = 0, length = 0;
   };
-  ResampleAxis(std::int64_t in, const Part& part, std::int64_t out, ResampleKernel kernel);
+  ResampleGeometry(std::int64_t in, const Part& part, std::int64_t out, ResampleKernel kernel);
   // All of it.
-  ResampleAxis(std::int64_t in, std::int64_t out, ResampleKernel kernel)
-      : ResampleAxis(in, {0, static_cast<double>(in)}, out, kernel) {}
+  ResampleGeometry(std::int64_t in, std::int64_t out, ResampleKernel kernel)
+      : ResampleGeometry(in, {0, static_cast<double>(in)}, out, kernel) {}
 
   std::int64_t in() const { return in_; }
-  std::int64_t out() const { return static_cast<std::int64_t>(first_.size()); }
+  std::int64_t out() const { return out_; }
   std::int64_t taps() const { return taps_; }
-  std::int64_t First(std::int64_t i) const { return first_[static_cast<std::size_t>(i)]; }
-  const float* Weights(std::int64_t i) const { return weights_.data() + i * taps_; }
+  std::int64_t First(std::int64_t i) const;
   // The inputs that outputs [begin, end) are made of.
   Span Inputs(const Span& outputs) const {
     return {First(outputs.begin), First(outputs.end - 1) + taps_};
   }
 
  private:
-  std::int64_t in_, taps_;
+  friend class ResampleAxis;
+  double Centre(std::int64_t i) const {
+    return start_ + (static_cast<double>(i) + 0.5) * ratio_ - 0.5;
+  }
+
+  std::int64_t in_, out_, taps_;
+  ResampleKernel kernel_;
+  double start_, ratio_;      // inputs per output
+  double stretch_, support_;  // of the kernel, in inputs
+};
+
+// The same with the weights, which add up to 1.
+class ResampleAxis {
+ public:
+  explicit ResampleAxis(const ResampleGeometry& geometry);
+
+  const ResampleGeometry& geometry() const { return geometry_; }
+  std::int64_t taps() const { return geometry_.taps(); }
+  std::int64_t First(std::int64_t i) const { return first_[static_cast<std::size_t>(i)]; }
+  const float* Weights(std::int64_t i) const { return weights_.data() + i * taps(); }
+  static std::size_t Bytes(const ResampleGeometry& geometry);
+
+ private:
+  ResampleGeometry geometry_;
   std::vector<std::int64_t> first_;
   std::vector<float> weights_;
 };
 
 class Resampler {
  public:
-  Resampler(ResampleAxis x, ResampleAxis y) : x_(std::move(x)), y_(std::move(y)) {}
+  Resampler(const ResampleGeometry& x, const ResampleGeometry& y) : x_(x), y_(y) {}
 
-  const ResampleAxis& x() const { return x_; }
-  const ResampleAxis& y() const { return y_; }
+  const ResampleGeometry& x() const { return x_.geometry(); }
+  const ResampleGeometry& y() const { return y_.geometry(); }
   // The part of the input that a part of the output is made of.
   Rect Inputs(const Rect& rect) const;
 

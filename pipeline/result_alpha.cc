@@ -6,7 +6,7 @@
 namespace tessera {
 
 ResultAlpha::ResultAlpha(const Picture& in, const UpscalePlan& plan)
-    : in_(in), plan_(plan), resampler_(plan.x.AlphaAxis(), plan.y.AlphaAxis()) {}
+    : in_(in), plan_(plan), resampler_(plan.x.AlphaGeometry(), plan.y.AlphaGeometry()) {}
 
 void ResultAlpha::Apply(const Rect& rect, std::vector<float>& buffer, PlanesView& planes) const {
   const Rect from = resampler_.Inputs(rect);

@@ -107,8 +107,8 @@ class ResampledRows final : public ResultRows {
         plan_(plan),
         own_window_(own_),
         result_(plan, in, result, options, flow),
-        resampler_(plan.x.ResultAxis(), plan.y.ResultAxis()) {
-    if (in.format().HasAlpha()) alpha_rows_.emplace(plan.y.AlphaAxis());
+        resampler_(plan.x.ResultGeometry(), plan.y.ResultGeometry()) {
+    if (in.format().HasAlpha()) alpha_rows_.emplace(plan.y.AlphaGeometry());
   }
 
   std::optional<Place> Put(const Rect& rect, const PlanesView& planes,
@@ -207,7 +207,7 @@ class ResampledRows final : public ResultRows {
   RowWindow own_window_;
   Result result_;
   Resampler resampler_;
-  std::optional<ResampleAxis> alpha_rows_;
+  std::optional<ResampleGeometry> alpha_rows_;
   std::mutex mutex_;
   bool resampling_ = false, again_ = false;
   std::atomic<std::int64_t> next_ = 0;  // row of the result

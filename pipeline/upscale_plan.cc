@@ -41,7 +41,7 @@ ExtendedAxis ExtendAxis(std::int64_t length, std::int64_t result, const Receptiv
 }
 
 // Rows of the input that a tile of the result is made of.
-Span TileInputRows(const UpscalePlan& plan, const Tile& tile, const ResampleAxis* alpha) {
+Span TileInputRows(const UpscalePlan& plan, const Tile& tile, const ResampleGeometry* alpha) {
   Span rows{tile.input.y, tile.input.bottom()};
   const std::int64_t begin = std::max<std::int64_t>(0, tile.output.y - plan.y.own_begin);
   const std::int64_t end = std::min(plan.y.result, tile.output.bottom() - plan.y.own_begin);
@@ -69,11 +69,11 @@ std::int64_t HeldInput(const UpscalePlan& plan) {
 
 }  // namespace
 
-ResampleAxis ExtendedAxis::ResultAxis() const {
+ResampleGeometry ExtendedAxis::ResultGeometry() const {
   return {own, {static_cast<double>(own_begin), own_length}, result, ResampleKernel::kLanczos3};
 }
 
-ResampleAxis ExtendedAxis::AlphaAxis() const {
+ResampleGeometry ExtendedAxis::AlphaGeometry() const {
   return {extended(),
           {static_cast<double>(border), static_cast<double>(input)},
           result,
@@ -106,8 +106,8 @@ UpscalePlan PlanUpscale(const PictureFormat& in, const PictureFormat& out, const
       plan.x.extended(), plan.y.extended(), model, tiles,
       {.input = in.RowBytes(), .output = plan.resampled ? own.RowBytes() : out.RowBytes()});
 
-  std::optional<ResampleAxis> alpha;
-  if (in.HasAlpha()) alpha = plan.y.AlphaAxis();
+  std::optional<ResampleGeometry> alpha;
+  if (in.HasAlpha()) alpha = plan.y.AlphaGeometry();
   std::int64_t tallest = 0;
   for (const Tile& tile : plan.tiles.tiling.tiles) {
     plan.input_rows.push_back({.rows = TileInputRows(plan, tile, alpha ? &*alpha : nullptr)});
@@ -122,7 +122,7 @@ UpscalePlan PlanUpscale(const PictureFormat& in, const PictureFormat& out, const
     const double scale = plan.y.own_length / static_cast<double>(in.height);
     const std::int64_t alpha_taps = alpha ? alpha->taps() : 0;
     const auto alpha_rows = static_cast<std::int64_t>(static_cast<double>(alpha_taps) * scale);
-    const std::int64_t own_rows = plan.y.ResultAxis().taps() + alpha_rows + 1;
+    const std::int64_t own_rows = plan.y.ResultGeometry().taps() + alpha_rows + 1;
     plan.held_own = std::min(plan.y.own, tallest + own_rows);
     if (alpha) {
       const auto rows = static_cast<std::int64_t>(static_cast<double>(own_rows) / scale);
@@ -135,6 +135,11 @@ UpscalePlan PlanUpscale(const PictureFormat& in, const PictureFormat& out, const
   plan.bytes = model.RunBytes(plan.tiles.tiling.tile_width, plan.tiles.tiling.tile_height) *
                    static_cast<std::size_t>(plan.tiles.workers) +
                static_cast<std::size_t>(plan.held_own) * own.RowBytes();
+  if (plan.resampled)
+    plan.bytes +=
+        ResampleAxis::Bytes(plan.x.ResultGeometry()) + ResampleAxis::Bytes(plan.y.ResultGeometry());
+  if (alpha)
+    plan.bytes += ResampleAxis::Bytes(plan.x.AlphaGeometry()) + ResampleAxis::Bytes(*alpha);
   return plan;
 }
 

@@ -32,9 +32,9 @@ struct ExtendedAxis {
 
   std::int64_t extended() const { return input + 2 * border; }
   // From the own picture to the result.
-  ResampleAxis ResultAxis() const;
+  ResampleGeometry ResultGeometry() const;
   // From the extended picture's alpha to that of the result.
-  ResampleAxis AlphaAxis() const;
+  ResampleGeometry AlphaGeometry() const;
 };
 
 struct UpscalePlan {

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@ namespace tessera {
 struct ProgramResult {
   int exit_code = -1;  // 128 + signal if one ended it
   std::string out, err;
+  long peak_kb = 0;  // memory that was resident, at most
 };
 
 // A program that runs beside the test.
@@ -50,9 +52,10 @@ class RunningProgram {
 
   ProgramResult Wait() {
     int status = 0;
-    ::waitpid(pid_, &status, 0);
+    rusage usage = {};
+    ::wait4(pid_, &status, 0, &usage);
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), Read(out_),
-            Read(err_)};
+            Read(err_), usage.ru_maxrss};
   }
 
  private:

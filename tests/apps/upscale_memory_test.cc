@@ -1,0 +1,112 @@
+// Memory of the program does not grow with the picture, nor with the number of pictures.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pipeline/atomic_file.h"
+#include "tests/apps/upscale_command.h"
+
+namespace tessera {
+namespace {
+
+using testing::HasSubstr;
+
+// What the program takes whatever it does, its libraries and the network, in KB.
+constexpr long kProgramKb = 120 * 1024;
+
+// A network of 3x3 convolutions that is cheap enough for large pictures.
+std::string CheapNetwork() {
+  TestModel m;
+  m.Input("x", {1, 3, -1, -1}).Output("y");
+  std::vector<float> weights(std::size_t{12} * 3 * 9);
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    weights[i] = i % 9 == 4 && i / 9 % 3 == i / 108 ? 0.9f : 0.01f;
+  m.Floats("w", {12, 3, 3, 3}, weights);
+  m.Node("Conv", {"x", "w"}, {"c"}, {{"pads", std::vector<std::int64_t>{1, 1, 1, 1}}})
+      .Node("DepthToSpace", {"c"}, {"y"},
+            {{"blocksize", std::int64_t{2}}, {"mode", std::string("CRD")}});
+  return m.Bytes();
+}
+
+class UpscaleMemory : public UpscaleCommand {
+ protected:
+  UpscaleMemory() { WriteBytes(model_, CheapNetwork()); }
+
+  // Writes a picture without holding it.
+  void WriteSlope(const std::string& name, ImageFormat format, const PictureFormat& picture) const {
+    AtomicFile file(Path(name));
+    const auto writer = MakeImageWriter(format, picture, {}, file.stream());
+    const std::int64_t strip = StripRows(format, picture);
+    const Picture rows(picture, strip + 1);
+    for (std::int64_t y = 0; y < picture.height; y += strip) {
+      const std::int64_t end = std::min(picture.height, y + strip);
+      for (std::int64_t i = y; i < end; ++i) {
+        for (std::int64_t x = 0; x < picture.width; ++x)
+          for (int c = 0; c < picture.channels; ++c)
+            SetSample(rows, x, i, c, static_cast<std::uint32_t>((x + i * (c + 1)) >> 3 | 1));
+      }
+      writer->WriteStrip(rows, y, end, writer->PackStrip(rows, y, end));
+    }
+    writer->Finish();
+    file.Commit();
+  }
+};
+
+TEST_F(UpscaleMemory, RowsOfLargePicturesPassThrough) {
+  // 144 MB of input, 576 MB of result.
+  WriteSlope("large.png", ImageFormat::kPng, {.width = 8000, .height = 6000});
+  const ProgramResult result =
+      Upscale({Path("large.png"), output_, "--memory", "150", "--threads", "2"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_LT(result.peak_kb, kProgramKb + 150 * 1024);
+  const std::unique_ptr<ImageReader> reader = OpenImage(output_);
+  EXPECT_EQ(reader->format().width, 16000);
+  EXPECT_EQ(reader->format().height, 12000);
+  // Far from the border the network brightens a slope by a known factor.
+  std::vector<std::uint8_t> row(reader->format().RowBytes());
+  for (std::int64_t y = 0; y < 4001; ++y) reader->ReadRow(reinterpret_cast<std::byte*>(row.data()));
+  const std::int64_t x = 5000, from = ((x / 2 + 2000) >> 3 | 1) & 255;
+  EXPECT_NEAR(row[static_cast<std::size_t>(3 * x)], std::min(255.0, 0.98 * from), 12);
+}
+
+TEST_F(UpscaleMemory, AlphaAndOtherSizesPassThroughToo) {
+  WriteSlope("large.png", ImageFormat::kPng, {.width = 4000, .height = 5000, .channels = 4});
+  for (const char* scale : {"0.3", "2", "2.7"}) {
+    const ProgramResult result = Upscale({Path("large.png"), output_, "--overwrite", "--scale",
+                                          scale, "--memory", "150", "--threads", "2"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_LT(result.peak_kb, kProgramKb + 150 * 1024) << scale;
+  }
+}
+
+TEST_F(UpscaleMemory, JpegsPassThroughToo) {
+  WriteSlope("large.jpg", ImageFormat::kJpeg, {.width = 8000, .height = 4000});
+  const ProgramResult result =
+      Upscale({Path("large.jpg"), Path("out.jpg"), "--memory", "150", "--threads", "2"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_LT(result.peak_kb, kProgramKb + 150 * 1024);
+}
+
+TEST_F(UpscaleMemory, ManyPicturesTakeNoMoreThanAFew) {
+  std::filesystem::create_directory(folder_ / "in");
+  const auto run = [&](int begin, int end) {
+    for (int i = begin; i < end; ++i)
+      WriteSlope(StrCat("in/", i, ".png"), ImageFormat::kPng,
+                 {.width = 100 + 7 * (i % 40), .height = 300 - 5 * (i % 31)});
+    return Upscale({Path("in"), Path("out"), "--skip-existing", "--threads", "2"});
+  };
+  const ProgramResult few = run(0, 80), many = run(80, 480);
+  ASSERT_EQ(few.exit_code, 0) << few.err;
+  ASSERT_EQ(many.exit_code, 0) << many.err;
+  EXPECT_THAT(many.err, HasSubstr("400 done"));
+  EXPECT_LT(many.peak_kb, few.peak_kb + 8 * 1024);
+}
+
+// What does not fit is said before anything is done.
+TEST_F(UpscaleMemory, AResultThatDoesNotFitIsRefusedWithTheNumbers) {
+  WriteSlope("large.png", ImageFormat::kPng, {.width = 20000, .height = 10});
+  ExpectFailure(1, "large.png", "MB of memory",
+                {Path("large.png"), Path("out.bmp"), "--width", "20000000", "--height", "100000"});
+}
+
+}  // namespace
+}  // namespace tessera
