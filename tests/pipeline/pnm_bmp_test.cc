@@ -49,6 +49,20 @@ TEST_F(OtherReading, ClaimedSizesAreCheckedAgainstTheFile) {
   }
 }
 
+TEST_F(OtherReading, KindsOfBmpThatAreNotSupported) {
+  WritePicture(folder_ / "a.bmp", ImageFormat::kBmp, NoisePicture({.width = 3, .height = 2}));
+  const std::string bytes = ReadBytes(folder_ / "a.bmp");
+  const auto error = [&](std::size_t at, char value) {
+    std::string changed = bytes;
+    changed[at] = value;
+    WriteBytes(folder_ / "b.bmp", changed);
+    return ErrorOf([&] { OpenImage(folder_ / "b.bmp"); });
+  };
+  EXPECT_THAT(error(14, 12), HasSubstr("OS/2"));
+  EXPECT_THAT(error(30, 1), HasSubstr("compressed"));
+  EXPECT_THAT(error(28, 64), HasSubstr("64 bits"));
+}
+
 TEST_F(OtherReading, PnmOfAnyMaximum) {
   const struct {
     std::string bytes;
