@@ -6,16 +6,21 @@
 //
 #include <jerror.h>
 
+#include <algorithm>
 #include <csetjmp>
+#include <cstdlib>
 #include <cstring>
-#include <span>
+#include <memory>
+#include <optional>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ops/error.h"
 #include "pipeline/codecs.h"
-#include "pipeline/tiff_tags.h"
+#include "pipeline/exif.h"
+#include "pipeline/file_size.h"
+#include "pipeline/jpeg_metadata.h"
 
 namespace tessera {
 namespace {
@@ -74,8 +79,6 @@ jpeg_error_mgr* SetUp(JpegErrors& errors) {
   return &errors.manager;
 }
 
-constexpr int kExifMarker = JPEG_APP0 + 1;
-
 class JpegReader final : public ImageReader {
  public:
   JpegReader(FilePtr file, const ReadOptions& options) : file_(std::move(file)) {
@@ -90,10 +93,24 @@ class JpegReader final : public ImageReader {
   }
   ~JpegReader() override { jpeg_destroy_decompress(&jpeg_); }
 
+  std::size_t HeldBytes() const override {
+    std::size_t bytes = 0;
+    if (jpeg_has_multiple_scans(const_cast<jpeg_decompress_struct*>(&jpeg_))) {
+      // libjpeg collects the coefficients of all scans.
+      for (int c = 0; c < jpeg_.num_components; ++c)
+        bytes += static_cast<std::size_t>(Blocks(jpeg_.comp_info[c])) * sizeof(JBLOCK);
+    }
+    // Turning takes the picture twice.
+    if (orientation_ != 1)
+      bytes += 2 * format_.RowBytes() * static_cast<std::size_t>(format_.height);
+    return bytes;
+  }
+
   void ReadRow(std::byte* row) override {
-    if (turned_.bytes() == 0) {
+    if (orientation_ == 1) {
       ReadStoredRow(row);
     } else {
+      if (next_turned_row_ == 0) ReadTurned();
       std::memcpy(row, turned_.Row(next_turned_row_++), format_.RowBytes());
     }
   }
@@ -103,59 +120,76 @@ class JpegReader final : public ImageReader {
   }
 
  private:
-  void ReadStoredRow(std::byte* row) {
-    JSAMPROW out = cmyk_.empty() ? reinterpret_cast<JSAMPROW>(row) : cmyk_.data();
-    errors_.Guard([&] { jpeg_read_scanlines(&jpeg_, &out, 1); });
-    if (!cmyk_.empty()) CmykToRgb(reinterpret_cast<JSAMPLE*>(row));
-  }
-
   void ReadHeader(const ReadOptions& options) {
     errors_.Guard([&] {
       jpeg_create_decompress(&jpeg_);
       jpeg_stdio_src(&jpeg_, file_.get());
-      jpeg_save_markers(&jpeg_, kExifMarker, 0xFFFF);
+      KeepJpegMetadata(jpeg_);
       jpeg_read_header(&jpeg_, TRUE);
     });
     CheckInputSize(jpeg_.image_width, jpeg_.image_height, options);
+    CheckBlocks();
+    ReadMetadata();
+    orientation_ = ExifOrientation(metadata_.exif);
     const bool grey = jpeg_.jpeg_color_space == JCS_GRAYSCALE;
     const bool cmyk = jpeg_.jpeg_color_space == JCS_CMYK || jpeg_.jpeg_color_space == JCS_YCCK;
-    errors_.Guard([&] {
-      // libjpeg refuses what it cannot convert. YCCK it converts to CMYK; the rest is ours.
-      jpeg_.out_color_space = grey ? JCS_GRAYSCALE : cmyk ? JCS_CMYK : JCS_RGB;
-      jpeg_start_decompress(&jpeg_);
-    });
-    format_ = {.width = jpeg_.output_width,
-               .height = jpeg_.output_height,
+    // libjpeg refuses what it cannot convert. YCCK it converts to CMYK; the rest is ours.
+    jpeg_.out_color_space = grey ? JCS_GRAYSCALE : cmyk ? JCS_CMYK : JCS_RGB;
+    stored_ = {.width = jpeg_.image_width,
+               .height = jpeg_.image_height,
                .channels = grey ? 1 : 3,
                .bit_depth = 8};
-    if (cmyk) cmyk_.resize(static_cast<std::size_t>(format_.width) * 4);
-    if (const int orientation = Orientation(); orientation != 1) {
-      Picture stored(format_);
-      for (std::int64_t y = 0; y < format_.height; ++y) ReadStoredRow(stored.Row(y));
-      turned_ = Oriented(stored, orientation);
-      format_ = turned_.format();
-    }
+    if (cmyk) cmyk_.resize(static_cast<std::size_t>(stored_.width) * 4);
+    format_ = stored_;
+    if (orientation_ > 4) std::swap(format_.width, format_.height);
   }
 
-  // What the EXIF block says (Exif 2.32, section 4.7.2), or 1.
-  int Orientation() const {
-    constexpr std::string_view kExif("Exif\0\0", 6);
-    for (auto marker = jpeg_.marker_list; marker != nullptr; marker = marker->next) {
-      const std::span block(reinterpret_cast<const std::byte*>(marker->data), marker->data_length);
-      if (marker->marker != kExifMarker || block.size() < kExif.size() ||
-          std::memcmp(block.data(), kExif.data(), kExif.size()) != 0)
-        continue;
-      const int value = TiffShort(block.subspan(kExif.size()), kTiffOrientation).value_or(1);
-      return value >= 1 && value <= 8 ? value : 1;
-    }
-    return 1;
+  static std::int64_t Blocks(const jpeg_component_info& component) {
+    return std::int64_t{component.width_in_blocks} * component.height_in_blocks;
+  }
+
+  // A Huffman code has a bit at least, and a block a code; arithmetic codes take less.
+  void CheckBlocks() const {
+    const std::optional<std::int64_t> bytes = FileSize(file_.get());
+    if (!bytes || jpeg_.arith_code) return;
+    std::int64_t blocks = 0;
+    for (int c = 0; c < jpeg_.num_components; ++c)
+      blocks = std::max(blocks, Blocks(jpeg_.comp_info[c]));
+    Require(blocks / 8 <= *bytes, "its header claims ", jpeg_.image_width, "x", jpeg_.image_height,
+            " pixels, more than ", *bytes, " bytes can hold");
+  }
+
+  void ReadMetadata() {
+    metadata_ = ParseJpegMetadata(jpeg_, warnings_);
+    JOCTET* profile = nullptr;
+    unsigned size = 0;
+    errors_.Guard([&] { jpeg_read_icc_profile(&jpeg_, &profile, &size); });
+    const std::unique_ptr<JOCTET, decltype(&std::free)> owner(profile, std::free);
+    metadata_.icc.assign(reinterpret_cast<const char*>(profile), size);
+  }
+
+  // The first row takes the whole file, if it has several scans.
+  void ReadStoredRow(std::byte* row) {
+    JSAMPROW out = cmyk_.empty() ? reinterpret_cast<JSAMPROW>(row) : cmyk_.data();
+    errors_.Guard([&] {
+      if (!started_) jpeg_start_decompress(&jpeg_);
+      started_ = true;
+      jpeg_read_scanlines(&jpeg_, &out, 1);
+    });
+    if (!cmyk_.empty()) CmykToRgb(reinterpret_cast<JSAMPLE*>(row));
+  }
+
+  void ReadTurned() {
+    const Picture stored(stored_);
+    for (std::int64_t y = 0; y < stored_.height; ++y) ReadStoredRow(stored.Row(y));
+    turned_ = Oriented(stored, orientation_);
   }
 
   // Without an ICC profile CMYK says how much ink covers white paper. Adobe writes it inverted, as
   // the paper that shines through, and says so by its marker.
   void CmykToRgb(JSAMPLE* rgb) const {
     const int flip = jpeg_.saw_Adobe_marker ? 0 : 255;
-    for (std::size_t x = 0; x < static_cast<std::size_t>(format_.width); ++x) {
+    for (std::size_t x = 0; x < static_cast<std::size_t>(stored_.width); ++x) {
       const int k = cmyk_[4 * x + 3] ^ flip;
       for (std::size_t c = 0; c < 3; ++c)
         rgb[3 * x + c] = static_cast<JSAMPLE>(((cmyk_[4 * x + c] ^ flip) * k + 127) / 255);
@@ -165,8 +199,11 @@ class JpegReader final : public ImageReader {
   FilePtr file_;
   JpegErrors errors_;
   jpeg_decompress_struct jpeg_{};
+  bool started_ = false;
+  PictureFormat stored_;       // as in the file: not turned
   std::vector<JSAMPLE> cmyk_;  // a row, if the file is CMYK
-  Picture turned_;             // the whole picture, if its orientation is not that of the file
+  int orientation_ = 1;
+  Picture turned_;  // the whole picture, if its orientation is not that of the file
   std::int64_t next_turned_row_ = 0;
 };
 
@@ -187,7 +224,9 @@ class JpegWriter final : public ImageWriter {
         jpeg_set_quality(&jpeg_, quality, TRUE);
         jpeg_.comp_info[0].h_samp_factor = 1;
         jpeg_.comp_info[0].v_samp_factor = 1;
+        if (options.metadata.density) SetJpegDensity(jpeg_, *options.metadata.density);
         jpeg_start_compress(&jpeg_, TRUE);
+        WriteJpegMetadata(jpeg_, options.metadata);
       });
     } catch (...) {
       jpeg_destroy_compress(&jpeg_);

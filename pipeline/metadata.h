@@ -4,7 +4,11 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "pipeline/image_format.h"
+#include "pipeline/picture.h"
 
 namespace tessera {
 
@@ -29,5 +33,16 @@ struct Metadata {
   };
   std::vector<Text> text;
 };
+
+// The keyword of what a JPEG has as its comment.
+inline constexpr std::string_view kCommentKeyword = "Comment";
+
+// What of `metadata`, as read with one picture, goes with the picture `output` made of it into a
+// file of that format. What it says of the pixels is corrected: they are turned and have another
+// size, no thumbnail shows them. What is damaged, is wrong for these channels (a profile of other
+// colours) or does not fit in the format is left out, and `notes` get a line for the user on each
+// such thing.
+Metadata AdaptMetadata(Metadata metadata, const PictureFormat& output, ImageFormat format,
+                       std::vector<std::string>& notes);
 
 }  // namespace tessera

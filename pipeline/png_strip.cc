@@ -105,10 +105,10 @@ std::vector<Byte> FilterRows(const Picture& picture, std::int64_t begin, std::in
 // Upscaled pictures are smooth and hardly repeat themselves: once they are filtered, looking for
 // runs only takes a fifth of the time of zlib's default, for files 2 to 5 % larger. Nor does a
 // strip miss the bytes before it then.
-std::string Deflate(const std::vector<Byte>& bytes, bool last) {
+std::string Deflate(const std::vector<Byte>& bytes, bool last, std::optional<int> level) {
   z_stream stream{};
-  const int ready =
-      deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -MAX_WBITS, MAX_MEM_LEVEL, Z_RLE);
+  const int ready = deflateInit2(&stream, level.value_or(Z_DEFAULT_COMPRESSION), Z_DEFLATED,
+                                 -MAX_WBITS, MAX_MEM_LEVEL, level ? Z_FILTERED : Z_RLE);
   if (ready != Z_OK) throw std::bad_alloc();
   const std::unique_ptr<z_stream, decltype(&deflateEnd)> end(&stream, deflateEnd);
   std::string deflated;
@@ -131,12 +131,13 @@ std::int64_t PngStripRows(const PictureFormat& format) {
   return std::max<std::int64_t>(1, kBytes / static_cast<std::int64_t>(format.RowBytes()));
 }
 
-PackedStrip PackPngStrip(const Picture& picture, std::int64_t begin, std::int64_t end) {
+PackedStrip PackPngStrip(const Picture& picture, std::int64_t begin, std::int64_t end,
+                         std::optional<int> level) {
   const std::vector<Byte> filtered = FilterRows(picture, begin, end);
   Require(filtered.size() <= std::numeric_limits<uInt>::max(), "a row of ", picture.width(),
           " pixels is too long");
   const auto adler = adler32(1, filtered.data(), static_cast<uInt>(filtered.size()));
-  return {.bytes = Deflate(filtered, end == picture.height()),
+  return {.bytes = Deflate(filtered, end == picture.height(), level),
           .checksum = static_cast<std::uint32_t>(adler)};
 }
 

@@ -1,0 +1,27 @@
+// EXIF blocks: TIFF directories without a picture (Exif 2.32, section 4.5). Any bytes may be given
+// to these functions; they never read or write beyond them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "pipeline/metadata.h"
+
+namespace tessera {
+
+// How the picture is to be turned for looking at it, 1 to 8 (see Oriented in picture.h); 1 if the
+// block does not say so, or nonsense.
+int ExifOrientation(std::string_view exif);
+
+// From XResolution, YResolution and ResolutionUnit, if they are there and make sense.
+std::optional<Metadata::Density> ExifDensity(std::string_view exif);
+
+// Makes a block that came with one picture true of another, of width x height pixels and turned as
+// it is to be looked at: orientation 1, sizes where there are any, no thumbnail. In place: a
+// maker's notes hold offsets into the block, which are not to move. False, and nothing is done, if
+// the block is damaged.
+bool PatchExif(std::string& exif, std::int64_t width, std::int64_t height);
+
+}  // namespace tessera
