@@ -19,8 +19,8 @@
 #include "ops/error.h"
 #include "pipeline/codecs.h"
 #include "pipeline/exif.h"
-#include "pipeline/file_size.h"
 #include "pipeline/jpeg_metadata.h"
+#include "pipeline/known_file_size.h"
 
 namespace tessera {
 namespace {
@@ -94,16 +94,9 @@ class JpegReader final : public ImageReader {
   ~JpegReader() override { jpeg_destroy_decompress(&jpeg_); }
 
   std::size_t HeldBytes() const override {
-    std::size_t bytes = 0;
-    if (jpeg_has_multiple_scans(const_cast<jpeg_decompress_struct*>(&jpeg_))) {
-      // libjpeg collects the coefficients of all scans.
-      for (int c = 0; c < jpeg_.num_components; ++c)
-        bytes += static_cast<std::size_t>(Blocks(jpeg_.comp_info[c])) * sizeof(JBLOCK);
-    }
+    if (orientation_ == 1) return coefficient_bytes_;
     // Turning takes the picture twice.
-    if (orientation_ != 1)
-      bytes += 2 * format_.RowBytes() * static_cast<std::size_t>(format_.height);
-    return bytes;
+    return coefficient_bytes_ + 2 * format_.RowBytes() * static_cast<std::size_t>(format_.height);
   }
 
   void ReadRow(std::byte* row) override {
@@ -121,14 +114,16 @@ class JpegReader final : public ImageReader {
 
  private:
   void ReadHeader(const ReadOptions& options) {
+    bool several_scans = false;
     errors_.Guard([&] {
       jpeg_create_decompress(&jpeg_);
       jpeg_stdio_src(&jpeg_, file_.get());
       KeepJpegMetadata(jpeg_);
       jpeg_read_header(&jpeg_, TRUE);
+      several_scans = jpeg_has_multiple_scans(&jpeg_) != FALSE;
     });
     CheckInputSize(jpeg_.image_width, jpeg_.image_height, options);
-    CheckBlocks();
+    CountBlocks(several_scans);
     ReadMetadata();
     orientation_ = ExifOrientation(metadata_.exif);
     const bool grey = jpeg_.jpeg_color_space == JCS_GRAYSCALE;
@@ -144,19 +139,22 @@ class JpegReader final : public ImageReader {
     if (orientation_ > 4) std::swap(format_.width, format_.height);
   }
 
-  static std::int64_t Blocks(const jpeg_component_info& component) {
-    return std::int64_t{component.width_in_blocks} * component.height_in_blocks;
-  }
-
-  // A Huffman code has a bit at least, and a block a code; arithmetic codes take less.
-  void CheckBlocks() const {
-    const std::optional<std::int64_t> bytes = FileSize(file_.get());
-    if (!bytes || jpeg_.arith_code) return;
-    std::int64_t blocks = 0;
-    for (int c = 0; c < jpeg_.num_components; ++c)
-      blocks = std::max(blocks, Blocks(jpeg_.comp_info[c]));
-    Require(blocks / 8 <= *bytes, "its header claims ", jpeg_.image_width, "x", jpeg_.image_height,
-            " pixels, more than ", *bytes, " bytes can hold");
+  // Also finds out whether the file can hold what its header claims.
+  void CountBlocks(bool several_scans) {
+    std::int64_t most = 0, all = 0;
+    for (int c = 0; c < jpeg_.num_components; ++c) {
+      const jpeg_component_info& component = jpeg_.comp_info[c];
+      const std::int64_t blocks =
+          std::int64_t{component.width_in_blocks} * component.height_in_blocks;
+      most = std::max(most, blocks);
+      all += blocks;
+    }
+    // A Huffman code has a bit at least, and a block a code; arithmetic codes take less.
+    const std::optional<std::int64_t> bytes = KnownFileSize(file_.get());
+    Require(!bytes || jpeg_.arith_code || most / 8 <= *bytes, "its header claims ",
+            jpeg_.image_width, "x", jpeg_.image_height, " pixels, more than ", bytes.value_or(0),
+            " bytes can hold");
+    if (several_scans) coefficient_bytes_ = static_cast<std::size_t>(all) * sizeof(JBLOCK);
   }
 
   void ReadMetadata() {
@@ -165,7 +163,7 @@ class JpegReader final : public ImageReader {
     unsigned size = 0;
     errors_.Guard([&] { jpeg_read_icc_profile(&jpeg_, &profile, &size); });
     const std::unique_ptr<JOCTET, decltype(&std::free)> owner(profile, std::free);
-    metadata_.icc.assign(reinterpret_cast<const char*>(profile), size);
+    if (profile != nullptr) metadata_.icc.assign(reinterpret_cast<const char*>(profile), size);
   }
 
   // The first row takes the whole file, if it has several scans.
@@ -200,8 +198,9 @@ class JpegReader final : public ImageReader {
   JpegErrors errors_;
   jpeg_decompress_struct jpeg_{};
   bool started_ = false;
-  PictureFormat stored_;       // as in the file: not turned
-  std::vector<JSAMPLE> cmyk_;  // a row, if the file is CMYK
+  std::size_t coefficient_bytes_ = 0;  // that libjpeg collects if there are several scans
+  PictureFormat stored_;               // as in the file: not turned
+  std::vector<JSAMPLE> cmyk_;          // a row, if the file is CMYK
   int orientation_ = 1;
   Picture turned_;  // the whole picture, if its orientation is not that of the file
   std::int64_t next_turned_row_ = 0;

@@ -29,6 +29,7 @@ Places PlacesOf(ImageFormat format) {
     case ImageFormat::kWebp:
       return {.icc = true, .exif = true, .xmp = true};
     case ImageFormat::kBmp:
+      return {.density = true};
     case ImageFormat::kPnm:
       break;
   }

@@ -95,7 +95,8 @@ class PngReader final : public ImageReader {
   }
 
   void Finish() override {
-    errors_.Guard([&] { png_read_end(png_, nullptr); });
+    // Without a place to put them, chunks are skipped.
+    errors_.Guard([&] { png_read_end(png_, seekable_ ? nullptr : info_); });
     if (chunk_bytes_ > 0)
       warnings_.emplace_back(
           "what its metadata say behind the pixels is lost: they came by a pipe");
@@ -104,6 +105,7 @@ class PngReader final : public ImageReader {
  private:
   void ReadHeader(const ReadOptions& options) {
     const std::optional<PngScan> scan = ScanPng(file_.get(), warnings_);
+    seekable_ = scan.has_value();
     png_uint_32 width = 0, height = 0;
     int bit_depth = 0, colour_type = 0, interlace = 0;
     errors_.Guard([&] {
@@ -180,7 +182,8 @@ class PngReader final : public ImageReader {
   PngErrors errors_;
   png_structp png_ = nullptr;
   png_infop info_ = nullptr;
-  // Without a scan: of the metadata so far, later of those behind the pixels.
+  bool seekable_ = false;
+  // If not: the metadata so far, and how many bytes they are, later those behind the pixels.
   std::vector<PngChunk> chunks_;
   std::size_t chunk_bytes_ = 0;
   PictureFormat stored_;  // as in the file: not turned
