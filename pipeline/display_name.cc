@@ -33,6 +33,10 @@ std::string Escaped(std::string_view name, bool backslashes) {
 
 std::string DisplayName(const std::filesystem::path& path) { return Escaped(path.native(), true); }
 
+std::string InputName(const std::filesystem::path& path) {
+  return path == "-" ? "standard input" : DisplayName(path);
+}
+
 std::string OneLine(std::string_view message) { return Escaped(message, false); }
 
 }  // namespace tessera

@@ -11,10 +11,6 @@
 
 namespace tessera {
 
-// How the picture is to be turned for looking at it, 1 to 8 (see Oriented in picture.h); 1 if the
-// block does not say so, or nonsense.
-int ExifOrientation(std::string_view exif);
-
 // From XResolution, YResolution and ResolutionUnit, if they are there and make sense.
 std::optional<Metadata::Density> ExifDensity(std::string_view exif);
 

@@ -7,15 +7,18 @@
 #include <string>
 
 #include "ops/error.h"
+#include "pipeline/codecs.h"
 
 namespace tessera {
 namespace {
 
-struct Extension {
+using namespace std::string_view_literals;
+
+struct KnownExtension {
   std::string_view name;
   ImageFormat format;
 };
-constexpr Extension kExtensions[] = {
+constexpr KnownExtension kExtensions[] = {
     {".png", ImageFormat::kPng},   {".jpg", ImageFormat::kJpeg}, {".jpeg", ImageFormat::kJpeg},
     {".webp", ImageFormat::kWebp}, {".tif", ImageFormat::kTiff}, {".tiff", ImageFormat::kTiff},
     {".bmp", ImageFormat::kBmp},   {".ppm", ImageFormat::kPnm},  {".pgm", ImageFormat::kPnm},
@@ -24,6 +27,14 @@ constexpr Extension kExtensions[] = {
 
 bool StartsWith(std::span<const std::byte> head, std::string_view magic) {
   return head.size() >= magic.size() && std::memcmp(head.data(), magic.data(), magic.size()) == 0;
+}
+
+// `extension` with its dot, in any case.
+std::optional<ImageFormat> FormatNamed(std::string extension) {
+  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const KnownExtension& known : kExtensions)
+    if (extension == known.name) return known.format;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -47,18 +58,32 @@ std::string_view Name(ImageFormat format) {
 }
 
 std::optional<ImageFormat> FormatOfExtension(const std::filesystem::path& path) {
-  std::string extension = path.extension().native();
-  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  for (const Extension& known : kExtensions)
-    if (extension == known.name) return known.format;
-  return std::nullopt;
+  return FormatNamed(path.extension().native());
 }
 
 std::string_view KnownExtensions() { return "png, jpg, jpeg, webp, tif, tiff, bmp, ppm, pgm, pnm"; }
 
+ImageFormat ParseFormat(std::string_view name) {
+  const std::optional<ImageFormat> format = FormatNamed(StrCat(".", name));
+  Require(format.has_value(), "'", name, "' is no known format; these are: ", KnownExtensions());
+  return *format;
+}
+
+std::string_view Extension(ImageFormat format, const PictureFormat& picture) {
+  if (format == ImageFormat::kPnm) return picture.channels == 1 ? ".pgm" : ".ppm";
+  for (const KnownExtension& known : kExtensions)
+    if (format == known.format) return known.name;
+  return "";
+}
+
 Decoder DecoderOf(std::span<const std::byte> head) {
   if (StartsWith(head, "\x89PNG\r\n\x1A\n")) return Decoder::kPng;
   if (StartsWith(head, "\xFF\xD8\xFF")) return Decoder::kJpeg;
+  if (StartsWith(head, "RIFF") && head.size() >= 12 && StartsWith(head.subspan(8), "WEBP"))
+    return Decoder::kWebp;
+  for (const std::string_view tiff : {"II*\0"sv, "MM\0*"sv, "II+\0"sv, "MM\0+"sv})
+    if (StartsWith(head, tiff)) return Decoder::kTiff;
+  if (StartsWith(head, "GIF87a") || StartsWith(head, "GIF89a")) return Decoder::kGif;
   return Decoder::kOther;
 }
 
@@ -66,6 +91,7 @@ PictureFormat HeldFormat(ImageFormat format, const PictureFormat& wanted) {
   PictureFormat held = wanted;
   switch (format) {
     case ImageFormat::kPng:
+    case ImageFormat::kTiff:
       break;
     case ImageFormat::kJpeg:
       held.channels = wanted.ColourChannels();
@@ -74,9 +100,6 @@ PictureFormat HeldFormat(ImageFormat format, const PictureFormat& wanted) {
     case ImageFormat::kWebp:
       held.channels = wanted.HasAlpha() ? 4 : 3;
       held.bit_depth = 8;
-      break;
-    case ImageFormat::kTiff:
-      if (wanted.channels == 2) held.channels = 4;
       break;
     case ImageFormat::kBmp:
       // Readers take the fourth byte of a BMP for padding.
@@ -96,9 +119,25 @@ std::int64_t MaxDimension(ImageFormat format) {
       return 65500;  // libjpeg's JPEG_MAX_DIMENSION
     case ImageFormat::kWebp:
       return 16383;
-    default:
-      return std::numeric_limits<std::int32_t>::max();
+    case ImageFormat::kPng:
+    case ImageFormat::kTiff:
+    case ImageFormat::kBmp:
+    case ImageFormat::kPnm:
+      // TIFF and PNM could hold more; those who read them could not.
+      break;
   }
+  return std::numeric_limits<std::int32_t>::max();
+}
+
+void RequireHeldSize(ImageFormat format, const PictureFormat& picture) {
+  const std::int64_t limit = MaxDimension(format);
+  Require(picture.width <= limit && picture.height <= limit, "the result has ", picture.width, "x",
+          picture.height, " pixels; ", Name(format), " holds at most ", limit, " a side");
+  if (format != ImageFormat::kBmp) return;
+  constexpr std::int64_t kMaxBytes = 0xFFFFFFFF;
+  const std::int64_t bytes = BmpFileBytes(picture);
+  Require(bytes <= kMaxBytes, "the result has ", picture.width, "x", picture.height,
+          " pixels, as BMP ", bytes, " bytes; BMP holds at most ", kMaxBytes);
 }
 
 }  // namespace tessera

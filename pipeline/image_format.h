@@ -21,15 +21,25 @@ std::optional<ImageFormat> FormatOfExtension(const std::filesystem::path& path);
 // The extensions that FormatOfExtension knows: "png, jpg, jpeg, ...".
 std::string_view KnownExtensions();
 
-// How the content of a file that starts with `head` (at least 16 bytes, unless the file is
-// shorter) is decoded. kOther: whatever OpenCV makes of it.
-enum class Decoder : std::uint8_t { kPng, kJpeg, kOther };
-Decoder DecoderOf(std::span<const std::byte> head);
+// The format of that name: an extension without its dot, any case. Throws Error that lists the
+// known ones.
+ImageFormat ParseFormat(std::string_view name);
+// What a file of the format is called by default: ".png", ...
+std::string_view Extension(ImageFormat format, const PictureFormat& picture);
 
-// What of `wanted` a file of this format holds: JPEG has neither alpha nor 16 bits, BMP no grey
-// with alpha, ... Width and height are kept.
+// How the content of a file that starts with `head` (kFormatHeadBytes, unless the file is shorter)
+// is decoded. kOther: whatever OpenCV makes of it.
+enum class Decoder : std::uint8_t { kPng, kJpeg, kWebp, kTiff, kGif, kOther };
+Decoder DecoderOf(std::span<const std::byte> head);
+inline constexpr std::size_t kFormatHeadBytes = 16;
+
+// What of `wanted` a file of this format holds: JPEG has neither alpha nor 16 bits, WebP no grey,
+// ... Width and height are kept.
 PictureFormat HeldFormat(ImageFormat format, const PictureFormat& wanted);
 // The most pixels that a row or a column can have.
 std::int64_t MaxDimension(ImageFormat format);
+// Throws Error that says how large the result is and what the format can hold, if that is less:
+// MaxDimension, and of BMP files 4 GB.
+void RequireHeldSize(ImageFormat format, const PictureFormat& picture);
 
 }  // namespace tessera

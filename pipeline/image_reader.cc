@@ -1,14 +1,13 @@
 #include "pipeline/image_reader.h"
 
-#include <array>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "ops/error.h"
 #include "pipeline/codecs.h"
 #include "pipeline/display_name.h"
 #include "pipeline/image_format.h"
-#include "pipeline/require_system.h"
 
 namespace tessera {
 
@@ -18,20 +17,27 @@ void CheckInputSize(std::int64_t width, std::int64_t height, const ReadOptions& 
           " pixels; the limit is ", options.max_pixels, " in all");
 }
 
+void CheckFileSize(std::size_t file_bytes, std::size_t least_bytes) {
+  Require(file_bytes >= least_bytes, "the file ends too soon: its pixels take ", least_bytes,
+          " bytes, it has ", file_bytes);
+}
+
 std::unique_ptr<ImageReader> OpenImage(const std::filesystem::path& path,
                                        const ReadOptions& options) {
-  FilePtr file(std::fopen(path.c_str(), "rb"));
-  RequireSystem(file != nullptr, "cannot open");
-  std::array<std::byte, 16> head;
-  const std::size_t size = std::fread(head.data(), 1, head.size(), file.get());
-  RequireSystem(!std::ferror(file.get()), "cannot read");
-  Require(size > 0, "the file is empty");
-  RequireSystem(std::fseek(file.get(), 0, SEEK_SET) == 0, "cannot seek (is it a pipe?)");
-  switch (DecoderOf(std::span(head.data(), size))) {
+  FilePtr file = OpenInput(path);
+  const std::string head = Peek(file, kFormatHeadBytes);
+  Require(!head.empty(), "the file is empty");
+  switch (DecoderOf(std::as_bytes(std::span(head)))) {
     case Decoder::kPng:
       return OpenPng(std::move(file), options);
     case Decoder::kJpeg:
       return OpenJpeg(std::move(file), options);
+    case Decoder::kWebp:
+      return OpenWebp(std::move(file), options);
+    case Decoder::kTiff:
+      return OpenTiff(MakeSeekable(std::move(file), kMaxFileInMemory), options);
+    case Decoder::kGif:
+      return OpenGif(std::move(file), options);
     case Decoder::kOther:
       break;
   }
@@ -46,7 +52,7 @@ Picture ReadAll(ImageReader& reader) {
 }
 
 PictureFile ReadPicture(const std::filesystem::path& path) {
-  return NamingFile(path, [&] {
+  return NamingInput(path, [&] {
     const std::unique_ptr<ImageReader> reader = OpenImage(path);
     Picture picture = ReadAll(*reader);
     return PictureFile{std::move(picture), reader->warnings()};

@@ -10,23 +10,33 @@ std::unique_ptr<ImageWriter> MakeImageWriter(ImageFormat format, const PictureFo
                                              const WriteOptions& options, std::FILE* out) {
   Require(HeldFormat(format, picture) == picture, Name(format), " cannot hold ", picture.channels,
           " channels of ", picture.bit_depth, " bits");
-  const std::int64_t limit = MaxDimension(format);
-  Require(picture.width <= limit && picture.height <= limit, Name(format), " cannot hold ",
-          picture.width, "x", picture.height, " pixels (at most ", limit, " a side)");
+  RequireHeldSize(format, picture);
   switch (format) {
     case ImageFormat::kPng:
       return MakePngWriter(picture, options, out);
     case ImageFormat::kJpeg:
       return MakeJpegWriter(picture, options, out);
-    default:
-      return MakeOpenCvWriter(format, picture, options, out);
+    case ImageFormat::kWebp:
+      return MakeWebpWriter(picture, options, out);
+    case ImageFormat::kTiff:
+      return MakeTiffWriter(picture, options, out);
+    case ImageFormat::kBmp:
+      return MakeBmpWriter(picture, options, out);
+    case ImageFormat::kPnm:
+      return MakePnmWriter(picture, out);
   }
+  throw Error("no such format");
 }
 
-std::size_t WriterBytes(ImageFormat format, const PictureFormat& picture) {
-  if (format == ImageFormat::kPng || format == ImageFormat::kJpeg) return 0;
-  // The picture, and its encoded form.
-  return 2 * picture.RowBytes() * static_cast<std::size_t>(picture.height);
+std::size_t WriterBytes(ImageFormat format, const PictureFormat& picture, bool seekable) {
+  switch (format) {
+    case ImageFormat::kWebp:
+      return WebpWriterBytes(picture);
+    case ImageFormat::kTiff:
+      return seekable ? 0 : picture.RowBytes() * static_cast<std::size_t>(picture.height);
+    default:
+      return 0;
+  }
 }
 
 void WritePicture(const std::filesystem::path& path, ImageFormat format, const Picture& picture,

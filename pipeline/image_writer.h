@@ -52,9 +52,9 @@ class ImageWriter {
 std::unique_ptr<ImageWriter> MakeImageWriter(ImageFormat format, const PictureFormat& picture,
                                              const WriteOptions& options, std::FILE* out);
 
-// Memory that a writer takes beside the rows that it is given; an estimate from above for formats
-// that are encoded as a whole.
-std::size_t WriterBytes(ImageFormat format, const PictureFormat& picture);
+// Memory that a writer takes beside the rows that it is given; an estimate from above for what is
+// encoded as a whole. A TIFF is, if `out` is a pipe or another thing that cannot seek.
+std::size_t WriterBytes(ImageFormat format, const PictureFormat& picture, bool seekable = true);
 
 // Writes a file: complete, or not at all (see atomic_file.h). Errors name it.
 void WritePicture(const std::filesystem::path& path, ImageFormat format, const Picture& picture,

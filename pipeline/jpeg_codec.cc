@@ -12,15 +12,15 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "ops/error.h"
 #include "pipeline/codecs.h"
-#include "pipeline/exif.h"
 #include "pipeline/jpeg_metadata.h"
-#include "pipeline/known_file_size.h"
+#include "pipeline/tiff_tags.h"
 
 namespace tessera {
 namespace {
@@ -93,19 +93,17 @@ class JpegReader final : public ImageReader {
   }
   ~JpegReader() override { jpeg_destroy_decompress(&jpeg_); }
 
-  std::size_t HeldBytes() const override {
-    if (orientation_ == 1) return coefficient_bytes_;
-    // Turning takes the picture twice.
-    return coefficient_bytes_ + 2 * format_.RowBytes() * static_cast<std::size_t>(format_.height);
-  }
+  std::size_t HeldBytes() const override { return coefficient_bytes_; }
 
+  // The first row takes the whole file, if it has several scans.
   void ReadRow(std::byte* row) override {
-    if (orientation_ == 1) {
-      ReadStoredRow(row);
-    } else {
-      if (next_turned_row_ == 0) ReadTurned();
-      std::memcpy(row, turned_.Row(next_turned_row_++), format_.RowBytes());
-    }
+    JSAMPROW out = cmyk_.empty() ? reinterpret_cast<JSAMPROW>(row) : cmyk_.data();
+    errors_.Guard([&] {
+      if (!started_) jpeg_start_decompress(&jpeg_);
+      started_ = true;
+      jpeg_read_scanlines(&jpeg_, &out, 1);
+    });
+    if (!cmyk_.empty()) CmykToRgb(reinterpret_cast<JSAMPLE*>(row));
   }
 
   void Finish() override {
@@ -115,6 +113,8 @@ class JpegReader final : public ImageReader {
  private:
   void ReadHeader(const ReadOptions& options) {
     bool several_scans = false;
+    std::optional<std::size_t> file_bytes;
+    if (IsSeekable(file_.get())) file_bytes = FileSize(file_.get());
     errors_.Guard([&] {
       jpeg_create_decompress(&jpeg_);
       jpeg_stdio_src(&jpeg_, file_.get());
@@ -123,24 +123,21 @@ class JpegReader final : public ImageReader {
       several_scans = jpeg_has_multiple_scans(&jpeg_) != FALSE;
     });
     CheckInputSize(jpeg_.image_width, jpeg_.image_height, options);
-    CountBlocks(several_scans);
+    CountBlocks(several_scans, file_bytes);
     ReadMetadata();
-    orientation_ = ExifOrientation(metadata_.exif);
     const bool grey = jpeg_.jpeg_color_space == JCS_GRAYSCALE;
     const bool cmyk = jpeg_.jpeg_color_space == JCS_CMYK || jpeg_.jpeg_color_space == JCS_YCCK;
     // libjpeg refuses what it cannot convert. YCCK it converts to CMYK; the rest is ours.
     jpeg_.out_color_space = grey ? JCS_GRAYSCALE : cmyk ? JCS_CMYK : JCS_RGB;
-    stored_ = {.width = jpeg_.image_width,
+    format_ = {.width = jpeg_.image_width,
                .height = jpeg_.image_height,
                .channels = grey ? 1 : 3,
                .bit_depth = 8};
-    if (cmyk) cmyk_.resize(static_cast<std::size_t>(stored_.width) * 4);
-    format_ = stored_;
-    if (orientation_ > 4) std::swap(format_.width, format_.height);
+    if (cmyk) cmyk_.resize(static_cast<std::size_t>(format_.width) * 4);
   }
 
   // Also finds out whether the file can hold what its header claims.
-  void CountBlocks(bool several_scans) {
+  void CountBlocks(bool several_scans, std::optional<std::size_t> file_bytes) {
     std::int64_t most = 0, all = 0;
     for (int c = 0; c < jpeg_.num_components; ++c) {
       const jpeg_component_info& component = jpeg_.comp_info[c];
@@ -150,10 +147,9 @@ class JpegReader final : public ImageReader {
       all += blocks;
     }
     // A Huffman code has a bit at least, and a block a code; arithmetic codes take less.
-    const std::optional<std::int64_t> bytes = KnownFileSize(file_.get());
-    Require(!bytes || jpeg_.arith_code || most / 8 <= *bytes, "its header claims ",
-            jpeg_.image_width, "x", jpeg_.image_height, " pixels, more than ", bytes.value_or(0),
-            " bytes can hold");
+    Require(!file_bytes || jpeg_.arith_code || static_cast<std::size_t>(most) / 8 <= *file_bytes,
+            "its header claims ", jpeg_.image_width, "x", jpeg_.image_height, " pixels, more than ",
+            file_bytes.value_or(0), " bytes can hold");
     if (several_scans) coefficient_bytes_ = static_cast<std::size_t>(all) * sizeof(JBLOCK);
   }
 
@@ -166,28 +162,11 @@ class JpegReader final : public ImageReader {
     if (profile != nullptr) metadata_.icc.assign(reinterpret_cast<const char*>(profile), size);
   }
 
-  // The first row takes the whole file, if it has several scans.
-  void ReadStoredRow(std::byte* row) {
-    JSAMPROW out = cmyk_.empty() ? reinterpret_cast<JSAMPROW>(row) : cmyk_.data();
-    errors_.Guard([&] {
-      if (!started_) jpeg_start_decompress(&jpeg_);
-      started_ = true;
-      jpeg_read_scanlines(&jpeg_, &out, 1);
-    });
-    if (!cmyk_.empty()) CmykToRgb(reinterpret_cast<JSAMPLE*>(row));
-  }
-
-  void ReadTurned() {
-    const Picture stored(stored_);
-    for (std::int64_t y = 0; y < stored_.height; ++y) ReadStoredRow(stored.Row(y));
-    turned_ = Oriented(stored, orientation_);
-  }
-
   // Without an ICC profile CMYK says how much ink covers white paper. Adobe writes it inverted, as
   // the paper that shines through, and says so by its marker.
   void CmykToRgb(JSAMPLE* rgb) const {
     const int flip = jpeg_.saw_Adobe_marker ? 0 : 255;
-    for (std::size_t x = 0; x < static_cast<std::size_t>(stored_.width); ++x) {
+    for (std::size_t x = 0; x < static_cast<std::size_t>(format_.width); ++x) {
       const int k = cmyk_[4 * x + 3] ^ flip;
       for (std::size_t c = 0; c < 3; ++c)
         rgb[3 * x + c] = static_cast<JSAMPLE>(((cmyk_[4 * x + c] ^ flip) * k + 127) / 255);
@@ -199,11 +178,7 @@ class JpegReader final : public ImageReader {
   jpeg_decompress_struct jpeg_{};
   bool started_ = false;
   std::size_t coefficient_bytes_ = 0;  // that libjpeg collects if there are several scans
-  PictureFormat stored_;               // as in the file: not turned
   std::vector<JSAMPLE> cmyk_;          // a row, if the file is CMYK
-  int orientation_ = 1;
-  Picture turned_;  // the whole picture, if its orientation is not that of the file
-  std::int64_t next_turned_row_ = 0;
 };
 
 class JpegWriter final : public ImageWriter {
@@ -256,7 +231,9 @@ class JpegWriter final : public ImageWriter {
 }  // namespace
 
 std::unique_ptr<ImageReader> OpenJpeg(FilePtr file, const ReadOptions& options) {
-  return std::make_unique<JpegReader>(std::move(file), options);
+  auto reader = std::make_unique<JpegReader>(std::move(file), options);
+  const int orientation = TiffOrientation(std::as_bytes(std::span(reader->metadata().exif)));
+  return TurnReader(std::move(reader), orientation);
 }
 
 std::unique_ptr<ImageWriter> MakeJpegWriter(const PictureFormat& picture,

@@ -1,23 +1,22 @@
-// Every other format, by OpenCV. It works on whole pictures; rows are handed in and out of those.
+// Reads every other format, by OpenCV. It works on whole pictures; rows are handed out of those.
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
-#include <limits>
 #include <mutex>
 #include <opencv2/core.hpp>
 #include <opencv2/imgcodecs.hpp>
+#include <optional>
 #include <span>
 #include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "ops/error.h"
 #include "pipeline/codecs.h"
-#include "pipeline/require_system.h"
 #include "pipeline/tiff_tags.h"
 
 namespace tessera {
@@ -39,20 +38,6 @@ class Complaints {
   std::streambuf* stderr_;
 };
 
-std::vector<uchar> ReadAll(std::FILE* file) {
-  std::vector<uchar> bytes;
-  std::size_t size = 0;
-  do {
-    bytes.resize(size + (std::size_t{1} << 20));
-    size += std::fread(bytes.data() + size, 1, bytes.size() - size, file);
-    Require(size <= std::numeric_limits<int>::max(),
-            "files of 2 GB and more are read only if PNG or JPEG");
-  } while (size == bytes.size());
-  RequireSystem(!std::ferror(file), "cannot read");
-  bytes.resize(size);
-  return bytes;
-}
-
 // BGR <-> RGB.
 template <typename T>
 void SwapRedAndBlue(T* row, std::int64_t width, int channels) {
@@ -67,95 +52,112 @@ void SwapRedAndBlue(std::byte* row, const PictureFormat& format) {
     SwapRedAndBlue(reinterpret_cast<std::uint16_t*>(row), format.width, format.channels);
 }
 
-bool IsPnm(std::span<const uchar> file) {
+bool IsPnm(std::string_view file) {
   return file.size() > 2 && file[0] == 'P' && file[1] >= '1' && file[1] <= '7';
 }
 // Numbers as text.
-bool IsPlainPnm(std::span<const uchar> file) { return IsPnm(file) && file[1] <= '3'; }
+bool IsPlainPnm(std::string_view file) { return IsPnm(file) && file[1] <= '3'; }
 
-// The third number of the header, after width and height; 0 if it is not there.
-int PnmMaxValue(std::span<const uchar> file) {
-  std::string_view rest(reinterpret_cast<const char*>(file.data()), file.size());
+struct PnmHeader {
+  std::int64_t width = 0, height = 0, max = 1;
+};
+
+// Nothing if the header is damaged.
+std::optional<PnmHeader> ParsePnmHeader(std::string_view file) {
+  std::string_view rest = file;
   const auto skip_to = [&](std::size_t at) { rest.remove_prefix(std::min(at, rest.size())); };
   skip_to(2);
-  int value = 0;
-  for (int number = 0; number < 3; ++number) {
+  PnmHeader header;
+  const bool bitmap = file[1] == '1' || file[1] == '4';
+  for (std::int64_t* value : {&header.width, &header.height, &header.max}) {
+    if (value == &header.max && bitmap) break;
     constexpr std::string_view kSpace = " \t\n\v\f\r";
     skip_to(rest.find_first_not_of(kSpace));
     while (rest.starts_with('#')) {
       skip_to(rest.find('\n'));
       skip_to(rest.find_first_not_of(kSpace));
     }
-    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
-    if (error != std::errc()) return 0;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), *value);
+    if (error != std::errc()) return std::nullopt;
     skip_to(static_cast<std::size_t>(end - rest.data()));
   }
-  return value;
+  return header;
+}
+
+// OpenCV believes sizes in headers.
+void CheckPnm(std::string_view file, const ReadOptions& options) {
+  Require(file[1] != '7', "PAM files (P7) are not supported");
+  const std::optional<PnmHeader> header = ParsePnmHeader(file);
+  Require(header.has_value(), "its header is damaged");
+  CheckInputSize(header->width, header->height, options);
+  const std::int64_t pixels = header->width * header->height;
+  const std::int64_t samples = file[1] == '3' || file[1] == '6' ? 3 * pixels : pixels;
+  std::int64_t least = header->max > 255 ? 2 * samples : samples;
+  if (file[1] == '4') least = (header->width + 7) / 8 * header->height;
+  if (file[1] == '2' || file[1] == '3') least = 2 * samples - 1;  // a space after each
+  CheckFileSize(file.size(), static_cast<std::size_t>(least));
 }
 
 // OpenCV leaves samples as they are in the file, except those of 8 bits in plain text.
-void ScalePnmToFullRange(std::span<const uchar> file, cv::Mat& picture) {
-  if (!IsPnm(file) || file[1] == '1' || file[1] == '4') return;
-  const int full = picture.depth() == CV_8U ? 255 : 65535, max = PnmMaxValue(file);
-  if (max <= 0 || max >= full || (IsPlainPnm(file) && picture.depth() == CV_8U)) return;
-  picture.convertTo(picture, picture.type(), static_cast<double>(full) / max);
+void ScalePnmToFullRange(std::string_view file, cv::Mat& picture) {
+  const int full = picture.depth() == CV_8U ? 255 : 65535;
+  if (file[1] == '1' || file[1] == '4' || (IsPlainPnm(file) && full == 255)) return;
+  const std::int64_t max = ParsePnmHeader(file).value_or(PnmHeader{}).max;
+  if (max <= 0 || max >= full) return;
+  picture.convertTo(picture, picture.type(), full / static_cast<double>(max));
 }
 
-// Divides colours by alpha.
-template <typename T>
-void Unassociate(cv::Mat& rgba) {
-  constexpr std::uint32_t kMax = std::numeric_limits<T>::max();
-  for (int y = 0; y < rgba.rows; ++y) {
-    T* pixel = rgba.ptr<T>(y);
-    for (int x = 0; x < rgba.cols; ++x, pixel += 4) {
-      const std::uint32_t alpha = pixel[3];
-      if (alpha == 0) continue;
-      for (int c = 0; c < 3; ++c)
-        pixel[c] = static_cast<T>(std::min(kMax, (pixel[c] * kMax + alpha / 2) / alpha));
-    }
-  }
+bool IsBmp(std::string_view file) { return file.starts_with("BM") && file.size() >= 46; }
+
+std::int64_t BmpNumber(std::string_view file, std::size_t at, std::size_t size) {
+  const auto value = TiffNumber(std::as_bytes(std::span(file)).subspan(at, size), false);
+  return size == 4 ? static_cast<std::int32_t>(value) : static_cast<std::int64_t>(value);
 }
 
-// Our pictures are not premultiplied. TIFF has both; of 8 bits OpenCV gives premultiplied ones in
-// both cases, of 16 bits what is in the file.
-void UnassociateTiffAlpha(std::span<const uchar> file, cv::Mat& picture) {
-  constexpr int kAssociated = 1, kUnassociated = 2;
-  if (picture.channels() != 4) return;
-  const int extra = TiffShort(std::as_bytes(file), kTiffExtraSamples).value_or(0);
-  if (picture.depth() == CV_8U && (extra == kAssociated || extra == kUnassociated))
-    Unassociate<std::uint8_t>(picture);
-  if (picture.depth() == CV_16U && extra == kAssociated) Unassociate<std::uint16_t>(picture);
+void CheckBmp(std::string_view file, const ReadOptions& options) {
+  constexpr std::int64_t kOldHeaderBytes = 12;
+  if (BmpNumber(file, 14, 4) == kOldHeaderBytes) return;  // 16 bits a side
+  const std::int64_t width = BmpNumber(file, 18, 4), height = std::abs(BmpNumber(file, 22, 4));
+  CheckInputSize(width, height, options);
+  const std::int64_t bits = BmpNumber(file, 28, 2), compression = BmpNumber(file, 30, 4);
+  constexpr std::int64_t kNone = 0, kBitFields = 3;
+  if ((compression == kNone || compression == kBitFields) && bits <= 32)
+    CheckFileSize(file.size(), static_cast<std::size_t>((width * bits + 31) / 32 * 4 * height));
 }
 
 class OpenCvReader final : public ImageReader {
  public:
   OpenCvReader(FilePtr file, const ReadOptions& options) {
-    std::vector<uchar> bytes = ReadAll(file.get());
-    Require(!IsPnm(bytes) || bytes[1] != '7', "PAM files (P7) are not supported");
+    std::string bytes = ReadToEnd(file.get(), kMaxFileInMemory);
+    file.reset();
+    if (IsPnm(bytes)) CheckPnm(bytes, options);
+    if (IsBmp(bytes)) CheckBmp(bytes, options);
     // OpenCV looks for a space behind the last number.
     if (IsPlainPnm(bytes)) bytes.push_back('\n');
     try {
       const Complaints complaints;
-      picture_ = cv::imdecode(bytes, cv::IMREAD_UNCHANGED);
+      picture_ = cv::imdecode(cv::Mat(1, static_cast<int>(bytes.size()), CV_8U, bytes.data()),
+                              cv::IMREAD_UNCHANGED);
     } catch (const cv::Exception& e) {
       throw Error(StrCat("cannot be decoded: ", e.err));
     }
     Require(!picture_.empty(), "damaged, or no picture of a known format");
     CheckInputSize(picture_.cols, picture_.rows, options);
     const int depth = picture_.depth(), channels = picture_.channels();
+    Require(depth != CV_32F && depth != CV_64F, "floating-point (HDR) samples are not supported");
     Require(depth == CV_8U || depth == CV_16U,
             "samples of this type are not supported (only 8 and 16-bit integers)");
     Require(channels == 1 || channels == 3 || channels == 4, "pictures with ", channels,
             " channels are not supported");
-    ScalePnmToFullRange(bytes, picture_);
-    UnassociateTiffAlpha(bytes, picture_);
-    if (channels == 1 && TiffShort(std::as_bytes(std::span(bytes)), kTiffSamplesPerPixel) == 2)
-      warnings_.emplace_back("the alpha of grey TIFF files is not read");
+    if (IsPnm(bytes)) ScalePnmToFullRange(bytes, picture_);
+    if (IsBmp(bytes)) ReadBmpDensity(bytes);
     format_ = {.width = picture_.cols,
                .height = picture_.rows,
                .channels = channels,
                .bit_depth = depth == CV_8U ? 8 : 16};
   }
+
+  std::size_t HeldBytes() const override { return picture_.total() * picture_.elemSize(); }
 
   void ReadRow(std::byte* row) override {
     std::memcpy(row, picture_.ptr(next_row_++), format_.RowBytes());
@@ -163,78 +165,23 @@ class OpenCvReader final : public ImageReader {
   }
 
  private:
+  void ReadBmpDensity(std::string_view file) {
+    constexpr std::int64_t kInfoHeaderBytes = 40;
+    if (BmpNumber(file, 14, 4) < kInfoHeaderBytes) return;
+    const std::int64_t x = BmpNumber(file, 38, 4), y = BmpNumber(file, 42, 4);
+    if (x > 0 && y > 0)
+      metadata_.density =
+          Metadata::Density{.x = static_cast<double>(x), .y = static_cast<double>(y)};
+  }
+
   cv::Mat picture_;
   int next_row_ = 0;
-};
-
-class OpenCvWriter final : public ImageWriter {
- public:
-  OpenCvWriter(ImageFormat format, const PictureFormat& picture, const WriteOptions& options,
-               std::FILE* out)
-      : format_(picture),
-        out_(out),
-        picture_(static_cast<int>(picture.height), static_cast<int>(picture.width),
-                 CV_MAKETYPE(picture.bit_depth == 8 ? CV_8U : CV_16U, picture.channels)) {
-    switch (format) {
-      case ImageFormat::kWebp:
-        extension_ = ".webp";
-        // Above 100 means lossless.
-        parameters_ = {cv::IMWRITE_WEBP_QUALITY, options.quality.value_or(101)};
-        break;
-      case ImageFormat::kTiff:
-        extension_ = ".tiff";
-        break;
-      case ImageFormat::kBmp:
-        extension_ = ".bmp";
-        break;
-      case ImageFormat::kPnm:
-        extension_ = picture.channels == 1 ? ".pgm" : ".ppm";
-        break;
-      case ImageFormat::kPng:
-      case ImageFormat::kJpeg:
-        throw Error("no format of OpenCV's");
-    }
-  }
-
-  void WriteStrip(const Picture& picture, std::int64_t begin, std::int64_t end,
-                  const PackedStrip& /*packed*/) override {
-    for (std::int64_t y = begin; y < end; ++y) {
-      auto* to = reinterpret_cast<std::byte*>(picture_.ptr(static_cast<int>(y)));
-      std::memcpy(to, picture.Row(y), format_.RowBytes());
-      SwapRedAndBlue(to, format_);
-    }
-  }
-
-  void Finish() override {
-    std::vector<uchar> bytes;
-    bool encoded = false;
-    try {
-      const Complaints complaints;
-      encoded = cv::imencode(extension_, picture_, bytes, parameters_);
-    } catch (const cv::Exception& e) {
-      throw Error(StrCat("cannot be encoded: ", e.err));
-    }
-    Require(encoded, "cannot be encoded");
-    RequireSystem(std::fwrite(bytes.data(), 1, bytes.size(), out_) == bytes.size(), "cannot write");
-  }
-
- private:
-  PictureFormat format_;
-  std::FILE* out_;
-  cv::Mat picture_;
-  std::string extension_;
-  std::vector<int> parameters_;
 };
 
 }  // namespace
 
 std::unique_ptr<ImageReader> OpenWithOpenCv(FilePtr file, const ReadOptions& options) {
   return std::make_unique<OpenCvReader>(std::move(file), options);
-}
-
-std::unique_ptr<ImageWriter> MakeOpenCvWriter(ImageFormat format, const PictureFormat& picture,
-                                              const WriteOptions& options, std::FILE* out) {
-  return std::make_unique<OpenCvWriter>(format, picture, options, out);
 }
 
 }  // namespace tessera

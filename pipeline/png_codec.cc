@@ -7,6 +7,7 @@
 #include <csetjmp>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,9 +15,9 @@
 
 #include "ops/error.h"
 #include "pipeline/codecs.h"
-#include "pipeline/exif.h"
 #include "pipeline/png_metadata.h"
 #include "pipeline/png_strip.h"
+#include "pipeline/tiff_tags.h"
 
 namespace tessera {
 namespace {
@@ -80,17 +81,15 @@ class PngReader final : public ImageReader {
   ~PngReader() override { Destroy(); }
 
   std::size_t HeldBytes() const override {
-    const std::size_t bytes = format_.RowBytes() * static_cast<std::size_t>(format_.height);
-    // Turning takes the picture twice.
-    return orientation_ != 1 ? 2 * bytes : interlaced_ ? bytes : 0;
+    return interlaced_ ? format_.RowBytes() * static_cast<std::size_t>(format_.height) : 0;
   }
 
   void ReadRow(std::byte* row) override {
-    if (HeldBytes() == 0) {
+    if (!interlaced_) {
       errors_.Guard([&] { png_read_row(png_, reinterpret_cast<png_bytep>(row), nullptr); });
       return;
     }
-    if (next_row_ == 0) ReadWhole();
+    if (next_row_ == 0) ReadInterlaced();
     std::memcpy(row, whole_.Row(next_row_++), format_.RowBytes());
   }
 
@@ -132,7 +131,6 @@ class PngReader final : public ImageReader {
     metadata_ = ParsePngMetadata(scan ? scan->metadata : chunks_, warnings_);
     if (chunk_bytes_ > kMaxPngMetadataBytes) warnings_.emplace_back(kTooMuchPngMetadata);
     chunk_bytes_ = 0;
-    orientation_ = ExifOrientation(metadata_.exif);
     interlaced_ = interlace != PNG_INTERLACE_NONE;
     errors_.Guard([&] {
       png_set_expand(png_);  // palettes, narrow grey, tRNS
@@ -140,13 +138,11 @@ class PngReader final : public ImageReader {
       if (interlaced_) png_set_interlace_handling(png_);
       png_read_update_info(png_, info_);
     });
-    stored_ = {.width = width,
+    format_ = {.width = width,
                .height = height,
                .channels = png_get_channels(png_, info_),
                .bit_depth = png_get_bit_depth(png_, info_)};
-    Require(png_get_rowbytes(png_, info_) == stored_.RowBytes(), "unexpected PNG row layout");
-    format_ = stored_;
-    if (orientation_ > 4) std::swap(format_.width, format_.height);
+    Require(png_get_rowbytes(png_, info_) == format_.RowBytes(), "unexpected PNG row layout");
   }
 
   static int KeepChunk(png_structp png, png_unknown_chunkp chunk) {
@@ -164,14 +160,13 @@ class PngReader final : public ImageReader {
     return 1;
   }
 
-  // Adam7 spreads a row over the whole file, turning over the whole picture.
-  void ReadWhole() {
-    whole_ = Picture(stored_);
-    std::vector<png_bytep> rows(static_cast<std::size_t>(stored_.height));
+  // Adam7 spreads a row over the whole file: all of it is read at once.
+  void ReadInterlaced() {
+    whole_ = Picture(format_);
+    std::vector<png_bytep> rows(static_cast<std::size_t>(format_.height));
     for (std::size_t y = 0; y < rows.size(); ++y)
       rows[y] = whole_.Row<png_byte>(static_cast<std::int64_t>(y));
     errors_.Guard([&] { png_read_image(png_, rows.data()); });
-    if (orientation_ != 1) whole_ = Oriented(whole_, orientation_);
   }
 
   void Destroy() {
@@ -186,10 +181,8 @@ class PngReader final : public ImageReader {
   // If not: the metadata so far, and how many bytes they are, later those behind the pixels.
   std::vector<PngChunk> chunks_;
   std::size_t chunk_bytes_ = 0;
-  PictureFormat stored_;  // as in the file: not turned
-  int orientation_ = 1;
   bool interlaced_ = false;
-  Picture whole_;  // if it cannot be read row by row
+  Picture whole_;  // if it is interlaced
   std::int64_t next_row_ = 0;
 };
 
@@ -272,7 +265,9 @@ class PngWriter final : public ImageWriter {
 }  // namespace
 
 std::unique_ptr<ImageReader> OpenPng(FilePtr file, const ReadOptions& options) {
-  return std::make_unique<PngReader>(std::move(file), options);
+  auto reader = std::make_unique<PngReader>(std::move(file), options);
+  const int orientation = TiffOrientation(std::as_bytes(std::span(reader->metadata().exif)));
+  return TurnReader(std::move(reader), orientation);
 }
 
 std::unique_ptr<ImageWriter> MakePngWriter(const PictureFormat& picture,

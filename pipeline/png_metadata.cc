@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "ops/error.h"
+#include "pipeline/input_stream.h"
 #include "pipeline/jpeg_segments.h"
 #include "pipeline/require_system.h"
 #include "pipeline/utf8.h"
@@ -302,14 +303,13 @@ std::vector<PngChunk> MakePngMetadata(const Metadata& metadata) {
 }
 
 std::optional<PngScan> ScanPng(std::FILE* file, std::vector<std::string>& warnings) {
-  const off_t start = ftello(file);
-  if (start < 0 || fseeko(file, 0, SEEK_END) != 0) return std::nullopt;
-  const off_t end = ftello(file);
+  if (!IsSeekable(file)) return std::nullopt;
+  const auto end = static_cast<off_t>(FileSize(file));
   constexpr off_t kSignatureBytes = 8, kHeadBytes = 8, kChecksumBytes = 4;
   PngScan scan;
   std::size_t left = kMaxPngMetadataBytes;
   bool too_large = false;
-  for (off_t at = start + kSignatureBytes; at + kHeadBytes <= end;) {
+  for (off_t at = kSignatureBytes; at + kHeadBytes <= end;) {
     std::array<char, kHeadBytes> head;
     RequireSystem(fseeko(file, at, SEEK_SET) == 0, "cannot seek");
     if (std::fread(head.data(), 1, head.size(), file) != head.size()) break;
@@ -337,7 +337,7 @@ std::optional<PngScan> ScanPng(std::FILE* file, std::vector<std::string>& warnin
     at += static_cast<off_t>(length) + kChecksumBytes;
   }
   if (too_large) warnings.emplace_back(kTooMuchPngMetadata);
-  RequireSystem(fseeko(file, start, SEEK_SET) == 0, "cannot seek");
+  RequireSystem(fseeko(file, 0, SEEK_SET) == 0, "cannot seek");
   return scan;
 }
 

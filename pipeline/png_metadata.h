@@ -41,8 +41,8 @@ struct PngScan {
   std::vector<PngChunk> metadata;  // intact chunks from all over the file
   std::int64_t image_bytes = 0;    // in its IDAT chunks, as far as they are there
 };
-// Goes through the chunks of a file from where it stands, and back there. Of most chunks the heads
-// only are read. A file that breaks off is scanned up to there. nullopt if the file cannot be
+// Goes through the chunks of a file, which stands at its start, and back there. Of most chunks the
+// heads only are read. A file that breaks off is scanned up to there. nullopt if the file cannot be
 // sought in.
 std::optional<PngScan> ScanPng(std::FILE* file, std::vector<std::string>& warnings);
 

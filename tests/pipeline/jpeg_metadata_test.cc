@@ -145,9 +145,10 @@ TEST_F(JpegMetadata, TheProfileOfInkIsNotThatOfTheOutput) {
     jpeg_write_icc_profile(&jpeg, reinterpret_cast<const JOCTET*>(icc.data()),
                            static_cast<unsigned>(icc.size()));
   });
-  EXPECT_EQ(Read().icc, icc);
+  const Metadata metadata = Read();
+  EXPECT_EQ(metadata.icc, icc);
   std::vector<std::string> notes;
-  EXPECT_EQ(AdaptMetadata(Read(), reader_->format(), ImageFormat::kPng, notes).icc, "");
+  EXPECT_EQ(AdaptMetadata(metadata, reader_->format(), ImageFormat::kPng, notes).icc, "");
   EXPECT_THAT(notes, ElementsAre(HasSubstr("ICC profile is not for RGB")));
 }
 

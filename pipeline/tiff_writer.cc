@@ -1,0 +1,221 @@
+// TIFF by libtiff, in strips.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ops/error.h"
+#include "pipeline/codecs.h"
+#include "pipeline/tiff_exif.h"
+#include "pipeline/tiff_file.h"
+
+namespace tessera {
+namespace {
+
+bool IsInteger(std::uint16_t type) {
+  return type == kTiffByte || type == kTiffUndefined || type == kTiffShort || type == kTiffLong;
+}
+
+bool IsRational(std::uint16_t type) { return type == kTiffRational || type == kTiffSignedRational; }
+
+std::vector<double> Rationals(const TiffDirectories& tiff, const TiffEntry& entry) {
+  const auto number = [&](std::size_t i) {
+    const auto value = static_cast<std::uint32_t>(tiff.Integer(entry, i));
+    if (entry.type == kTiffSignedRational)
+      return static_cast<double>(static_cast<std::int32_t>(value));
+    return static_cast<double>(value);
+  };
+  std::vector<double> values;
+  for (std::size_t i = 0; i < entry.count; ++i) values.push_back(number(2 * i) / number(2 * i + 1));
+  return values;
+}
+
+template <typename T>
+std::vector<T> Integers(const TiffDirectories& tiff, const TiffEntry& entry) {
+  std::vector<T> values;
+  for (std::size_t i = 0; i < entry.count; ++i)
+    values.push_back(static_cast<T>(tiff.Integer(entry, i)));
+  return values;
+}
+
+// Puts tags of an EXIF block into the present directory of a file, as far as libtiff knows them.
+class TagCopy {
+ public:
+  TagCopy(const TiffDirectories& from, TIFF* to) : from_(from), to_(to) {}
+
+  void Copy(const TiffEntry& entry) const {
+    const TIFFField* field = TIFFFindField(to_, entry.tag, TIFF_ANY);
+    if (field == nullptr) return;
+    switch (TIFFFieldDataType(field)) {
+      case TIFF_ASCII:
+        if (entry.type != kTiffAscii) return;
+        TIFFSetField(to_, entry.tag, std::string(entry.value.c_str()).c_str());
+        return;
+      case TIFF_BYTE:
+      case TIFF_UNDEFINED:
+        if (IsInteger(entry.type)) Set(field, Integers<std::uint8_t>(from_, entry));
+        return;
+      case TIFF_SHORT:
+        if (IsInteger(entry.type)) Set(field, Integers<std::uint16_t>(from_, entry));
+        return;
+      case TIFF_LONG:
+        if (IsInteger(entry.type)) Set(field, Integers<std::uint32_t>(from_, entry));
+        return;
+      case TIFF_RATIONAL:
+      case TIFF_SRATIONAL:
+        if (IsRational(entry.type)) SetRationals(field, Rationals(from_, entry));
+        return;
+      default:
+        return;
+    }
+  }
+
+ private:
+  // libtiff takes a single value itself, several by their address, and an open number of them with
+  // that number in front.
+  template <typename T>
+  void Set(const TIFFField* field, const std::vector<T>& values) const {
+    const std::uint32_t tag = TIFFFieldTag(field);
+    const int count = TIFFFieldWriteCount(field);
+    if (TIFFFieldPassCount(field) != 0) {
+      if (count == TIFF_VARIABLE2)
+        TIFFSetField(to_, tag, static_cast<std::uint32_t>(values.size()), values.data());
+      else if (values.size() <= 0xFFFF)
+        TIFFSetField(to_, tag, static_cast<int>(values.size()), values.data());
+    } else if (count == 1) {
+      TIFFSetField(to_, tag, values.front());
+    } else if (count == static_cast<int>(values.size())) {
+      TIFFSetField(to_, tag, values.data());
+    }
+  }
+
+  void SetRationals(const TIFFField* field, const std::vector<double>& values) const {
+    for (const double value : values)
+      if (!std::isfinite(value)) return;
+    if (TIFFFieldSetGetSize(field) == 8 || TIFFFieldWriteCount(field) == 1)
+      Set(field, values);
+    else
+      Set(field, std::vector<float>(values.begin(), values.end()));
+  }
+
+  const TiffDirectories& from_;
+  TIFF* to_;
+};
+
+class TiffWriter final : public ImageWriter {
+ public:
+  TiffWriter(const PictureFormat& format, const WriteOptions& options, std::FILE* out)
+      : format_(format), file_(out, Mode(format), warnings_) {
+    const Metadata& metadata = options.metadata;
+    // First, so that their places are known when the picture's own tags are written.
+    auto exif = TiffDirectories::Open(TiffInMemory(std::as_bytes(std::span(metadata.exif))));
+    std::uint64_t exif_at = 0, gps_at = 0;
+    if (exif) {
+      exif_at = WriteDirectory(*exif, kTiffExifDirectory, TIFFCreateEXIFDirectory);
+      gps_at = WriteDirectory(*exif, kTiffGpsDirectory, TIFFCreateGPSDirectory);
+      file_.Check(TIFFCreateDirectory(file_.get()) == 0);
+    }
+
+    SetLayout();
+    if (exif) {
+      if (exif_at != 0) file_.Set(TIFFTAG_EXIFIFD, exif_at);
+      if (gps_at != 0) file_.Set(TIFFTAG_GPSIFD, gps_at);
+      const TagCopy copy(*exif, file_.get());
+      for (const TiffEntry& entry : exif->ReadFirst(IsDescriptiveTag)) copy.Copy(entry);
+    }
+    SetMetadata(metadata);
+  }
+
+  std::int64_t StripRows() const override {
+    constexpr std::size_t kStripBytes = std::size_t{1} << 18;
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(kStripBytes / format_.RowBytes()));
+  }
+
+  void WriteStrip(const Picture& picture, std::int64_t begin, std::int64_t end,
+                  const PackedStrip& /*packed*/) override {
+    strip_.clear();
+    for (std::int64_t y = begin; y < end; ++y)
+      strip_.insert(strip_.end(), picture.Row(y), picture.Row(y) + format_.RowBytes());
+    const auto strip = static_cast<std::uint32_t>(begin / StripRows());
+    const auto size = static_cast<tmsize_t>(strip_.size());
+    file_.Check(TIFFWriteEncodedStrip(file_.get(), strip, strip_.data(), size) == size);
+  }
+
+  void Finish() override {
+    file_.Check(TIFFWriteDirectory(file_.get()) == 1);
+    file_.Finish();
+  }
+
+ private:
+  // Classic TIFF has offsets of 32 bits.
+  static const char* Mode(const PictureFormat& format) {
+    constexpr std::uint64_t kMaxClassicBytes = 0xF0000000;  // deflate may add a little
+    const std::uint64_t bytes =
+        std::uint64_t{format.RowBytes()} * static_cast<std::uint64_t>(format.height);
+    return bytes <= kMaxClassicBytes ? "w" : "w8";
+  }
+
+  // Copies the directory that a tag of the first one leads to; its place in the file, or 0.
+  std::uint64_t WriteDirectory(TiffDirectories& exif, std::uint16_t pointer, int (*create)(TIFF*)) {
+    const auto pointers = exif.ReadFirst([&](std::uint16_t tag) { return tag == pointer; });
+    if (pointers.empty()) return 0;
+    const auto entries =
+        exif.Read(exif.Integer(pointers.front()), [](std::uint16_t) { return true; });
+    if (entries.empty()) return 0;
+    file_.Check(create(file_.get()) == 0);
+    const TagCopy copy(exif, file_.get());
+    for (const TiffEntry& entry : entries) copy.Copy(entry);
+    std::uint64_t place = 0;
+    file_.Check(TIFFWriteCustomDirectory(file_.get(), &place) == 1);
+    return place;
+  }
+
+  void SetLayout() {
+    file_.Set(TIFFTAG_IMAGEWIDTH, static_cast<std::uint32_t>(format_.width));
+    file_.Set(TIFFTAG_IMAGELENGTH, static_cast<std::uint32_t>(format_.height));
+    file_.Set(TIFFTAG_SAMPLESPERPIXEL, format_.channels);
+    file_.Set(TIFFTAG_BITSPERSAMPLE, format_.bit_depth);
+    file_.Set(TIFFTAG_PHOTOMETRIC,
+              format_.ColourChannels() == 1 ? PHOTOMETRIC_MINISBLACK : PHOTOMETRIC_RGB);
+    file_.Set(TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG);
+    file_.Set(TIFFTAG_ORIENTATION, ORIENTATION_TOPLEFT);
+    file_.Set(TIFFTAG_ROWSPERSTRIP, static_cast<std::uint32_t>(StripRows()));
+    file_.Set(TIFFTAG_COMPRESSION, COMPRESSION_ADOBE_DEFLATE);
+    file_.Set(TIFFTAG_PREDICTOR, PREDICTOR_HORIZONTAL);
+    if (format_.HasAlpha()) {
+      const std::uint16_t extra = EXTRASAMPLE_UNASSALPHA;
+      file_.Set(TIFFTAG_EXTRASAMPLES, 1, &extra);
+    }
+  }
+
+  void SetMetadata(const Metadata& metadata) {
+    const auto set_bytes = [&](std::uint32_t tag, const std::string& bytes) {
+      if (!bytes.empty()) file_.Set(tag, static_cast<std::uint32_t>(bytes.size()), bytes.data());
+    };
+    set_bytes(TIFFTAG_ICCPROFILE, metadata.icc);
+    set_bytes(TIFFTAG_XMLPACKET, metadata.xmp);
+    if (metadata.density) {
+      constexpr double kInch = 0.0254;  // metres
+      file_.Set(TIFFTAG_RESOLUTIONUNIT, RESUNIT_INCH);
+      file_.Set(TIFFTAG_XRESOLUTION, metadata.density->x * kInch);
+      file_.Set(TIFFTAG_YRESOLUTION, metadata.density->y * kInch);
+    }
+  }
+
+  PictureFormat format_;
+  std::vector<std::string> warnings_;  // none that matter: what was not understood is left out
+  TiffFile file_;
+  std::vector<std::byte> strip_;
+};
+
+}  // namespace
+
+std::unique_ptr<ImageWriter> MakeTiffWriter(const PictureFormat& picture,
+                                            const WriteOptions& options, std::FILE* out) {
+  return std::make_unique<TiffWriter>(picture, options, out);
+}
+
+}  // namespace tessera
