@@ -6,15 +6,20 @@
 //
 #include <jerror.h>
 
+#include <algorithm>
 #include <csetjmp>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ops/error.h"
 #include "pipeline/codecs.h"
+#include "pipeline/jpeg_metadata.h"
 #include "pipeline/tiff_tags.h"
 
 namespace tessera {
@@ -74,8 +79,6 @@ jpeg_error_mgr* SetUp(JpegErrors& errors) {
   return &errors.manager;
 }
 
-constexpr int kExifMarker = JPEG_APP0 + 1;
-
 class JpegReader final : public ImageReader {
  public:
   JpegReader(FilePtr file, const ReadOptions& options) : file_(std::move(file)) {
@@ -90,12 +93,17 @@ class JpegReader final : public ImageReader {
   }
   ~JpegReader() override { jpeg_destroy_decompress(&jpeg_); }
 
+  std::size_t HeldBytes() const override { return coefficient_bytes_; }
+
+  // The first row takes the whole file, if it has several scans.
   void ReadRow(std::byte* row) override {
-    if (turned_.bytes() == 0) {
-      ReadStoredRow(row);
-    } else {
-      std::memcpy(row, turned_.Row(next_turned_row_++), format_.RowBytes());
-    }
+    JSAMPROW out = cmyk_.empty() ? reinterpret_cast<JSAMPROW>(row) : cmyk_.data();
+    errors_.Guard([&] {
+      if (!started_) jpeg_start_decompress(&jpeg_);
+      started_ = true;
+      jpeg_read_scanlines(&jpeg_, &out, 1);
+    });
+    if (!cmyk_.empty()) CmykToRgb(reinterpret_cast<JSAMPLE*>(row));
   }
 
   void Finish() override {
@@ -103,52 +111,55 @@ class JpegReader final : public ImageReader {
   }
 
  private:
-  void ReadStoredRow(std::byte* row) {
-    JSAMPROW out = cmyk_.empty() ? reinterpret_cast<JSAMPROW>(row) : cmyk_.data();
-    errors_.Guard([&] { jpeg_read_scanlines(&jpeg_, &out, 1); });
-    if (!cmyk_.empty()) CmykToRgb(reinterpret_cast<JSAMPLE*>(row));
-  }
-
   void ReadHeader(const ReadOptions& options) {
+    bool several_scans = false;
+    std::optional<std::size_t> file_bytes;
+    if (IsSeekable(file_.get())) file_bytes = FileSize(file_.get());
     errors_.Guard([&] {
       jpeg_create_decompress(&jpeg_);
       jpeg_stdio_src(&jpeg_, file_.get());
-      jpeg_save_markers(&jpeg_, kExifMarker, 0xFFFF);
+      KeepJpegMetadata(jpeg_);
       jpeg_read_header(&jpeg_, TRUE);
+      several_scans = jpeg_has_multiple_scans(&jpeg_) != FALSE;
     });
     CheckInputSize(jpeg_.image_width, jpeg_.image_height, options);
+    CountBlocks(several_scans, file_bytes);
+    ReadMetadata();
     const bool grey = jpeg_.jpeg_color_space == JCS_GRAYSCALE;
     const bool cmyk = jpeg_.jpeg_color_space == JCS_CMYK || jpeg_.jpeg_color_space == JCS_YCCK;
-    errors_.Guard([&] {
-      // libjpeg refuses what it cannot convert. YCCK it converts to CMYK; the rest is ours.
-      jpeg_.out_color_space = grey ? JCS_GRAYSCALE : cmyk ? JCS_CMYK : JCS_RGB;
-      jpeg_start_decompress(&jpeg_);
-    });
-    format_ = {.width = jpeg_.output_width,
-               .height = jpeg_.output_height,
+    // libjpeg refuses what it cannot convert. YCCK it converts to CMYK; the rest is ours.
+    jpeg_.out_color_space = grey ? JCS_GRAYSCALE : cmyk ? JCS_CMYK : JCS_RGB;
+    format_ = {.width = jpeg_.image_width,
+               .height = jpeg_.image_height,
                .channels = grey ? 1 : 3,
                .bit_depth = 8};
     if (cmyk) cmyk_.resize(static_cast<std::size_t>(format_.width) * 4);
-    if (const int orientation = Orientation(); orientation != 1) {
-      Picture stored(format_);
-      for (std::int64_t y = 0; y < format_.height; ++y) ReadStoredRow(stored.Row(y));
-      turned_ = Oriented(stored, orientation);
-      format_ = turned_.format();
-    }
   }
 
-  // What the EXIF block says (Exif 2.32, section 4.7.2), or 1.
-  int Orientation() const {
-    constexpr std::string_view kExif("Exif\0\0", 6);
-    for (auto marker = jpeg_.marker_list; marker != nullptr; marker = marker->next) {
-      const std::span block(reinterpret_cast<const std::byte*>(marker->data), marker->data_length);
-      if (marker->marker != kExifMarker || block.size() < kExif.size() ||
-          std::memcmp(block.data(), kExif.data(), kExif.size()) != 0)
-        continue;
-      const int value = TiffShort(block.subspan(kExif.size()), kTiffOrientation).value_or(1);
-      return value >= 1 && value <= 8 ? value : 1;
+  // Also finds out whether the file can hold what its header claims.
+  void CountBlocks(bool several_scans, std::optional<std::size_t> file_bytes) {
+    std::int64_t most = 0, all = 0;
+    for (int c = 0; c < jpeg_.num_components; ++c) {
+      const jpeg_component_info& component = jpeg_.comp_info[c];
+      const std::int64_t blocks =
+          std::int64_t{component.width_in_blocks} * component.height_in_blocks;
+      most = std::max(most, blocks);
+      all += blocks;
     }
-    return 1;
+    // A Huffman code has a bit at least, and a block a code; arithmetic codes take less.
+    Require(!file_bytes || jpeg_.arith_code || static_cast<std::size_t>(most) / 8 <= *file_bytes,
+            "its header claims ", jpeg_.image_width, "x", jpeg_.image_height, " pixels, more than ",
+            file_bytes.value_or(0), " bytes can hold");
+    if (several_scans) coefficient_bytes_ = static_cast<std::size_t>(all) * sizeof(JBLOCK);
+  }
+
+  void ReadMetadata() {
+    metadata_ = ParseJpegMetadata(jpeg_, warnings_);
+    JOCTET* profile = nullptr;
+    unsigned size = 0;
+    errors_.Guard([&] { jpeg_read_icc_profile(&jpeg_, &profile, &size); });
+    const std::unique_ptr<JOCTET, decltype(&std::free)> owner(profile, std::free);
+    if (profile != nullptr) metadata_.icc.assign(reinterpret_cast<const char*>(profile), size);
   }
 
   // Without an ICC profile CMYK says how much ink covers white paper. Adobe writes it inverted, as
@@ -165,9 +176,9 @@ class JpegReader final : public ImageReader {
   FilePtr file_;
   JpegErrors errors_;
   jpeg_decompress_struct jpeg_{};
-  std::vector<JSAMPLE> cmyk_;  // a row, if the file is CMYK
-  Picture turned_;             // the whole picture, if its orientation is not that of the file
-  std::int64_t next_turned_row_ = 0;
+  bool started_ = false;
+  std::size_t coefficient_bytes_ = 0;  // that libjpeg collects if there are several scans
+  std::vector<JSAMPLE> cmyk_;          // a row, if the file is CMYK
 };
 
 class JpegWriter final : public ImageWriter {
@@ -187,7 +198,9 @@ class JpegWriter final : public ImageWriter {
         jpeg_set_quality(&jpeg_, quality, TRUE);
         jpeg_.comp_info[0].h_samp_factor = 1;
         jpeg_.comp_info[0].v_samp_factor = 1;
+        if (options.metadata.density) SetJpegDensity(jpeg_, *options.metadata.density);
         jpeg_start_compress(&jpeg_, TRUE);
+        WriteJpegMetadata(jpeg_, options.metadata);
       });
     } catch (...) {
       jpeg_destroy_compress(&jpeg_);
@@ -218,7 +231,9 @@ class JpegWriter final : public ImageWriter {
 }  // namespace
 
 std::unique_ptr<ImageReader> OpenJpeg(FilePtr file, const ReadOptions& options) {
-  return std::make_unique<JpegReader>(std::move(file), options);
+  auto reader = std::make_unique<JpegReader>(std::move(file), options);
+  const int orientation = TiffOrientation(std::as_bytes(std::span(reader->metadata().exif)));
+  return TurnReader(std::move(reader), orientation);
 }
 
 std::unique_ptr<ImageWriter> MakeJpegWriter(const PictureFormat& picture,
