@@ -32,6 +32,8 @@ std::unique_ptr<ImageWriter> MakeBmpWriter(const PictureFormat& picture,
                                            const WriteOptions& options, std::FILE* out);
 std::unique_ptr<ImageWriter> MakePnmWriter(const PictureFormat& picture, std::FILE* out);
 
+// Rows of a strip of such a picture.
+std::int64_t TiffStripRows(const PictureFormat& picture);
 // What the encoder takes, an estimate from above.
 std::size_t WebpWriterBytes(const PictureFormat& picture);
 // What a BMP file of the picture takes; the format counts them in 32 bits.

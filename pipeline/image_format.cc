@@ -57,6 +57,24 @@ std::string_view Name(ImageFormat format) {
   return "?";
 }
 
+std::string_view Extension(ImageFormat format) {
+  switch (format) {
+    case ImageFormat::kPng:
+      return ".png";
+    case ImageFormat::kJpeg:
+      return ".jpg";
+    case ImageFormat::kWebp:
+      return ".webp";
+    case ImageFormat::kTiff:
+      return ".tif";
+    case ImageFormat::kBmp:
+      return ".bmp";
+    case ImageFormat::kPnm:
+      return ".pnm";
+  }
+  return "";
+}
+
 std::optional<ImageFormat> FormatOfExtension(const std::filesystem::path& path) {
   return FormatNamed(path.extension().native());
 }
@@ -67,13 +85,6 @@ ImageFormat ParseFormat(std::string_view name) {
   const std::optional<ImageFormat> format = FormatNamed(StrCat(".", name));
   Require(format.has_value(), "'", name, "' is no known format; these are: ", KnownExtensions());
   return *format;
-}
-
-std::string_view Extension(ImageFormat format, const PictureFormat& picture) {
-  if (format == ImageFormat::kPnm) return picture.channels == 1 ? ".pgm" : ".ppm";
-  for (const KnownExtension& known : kExtensions)
-    if (format == known.format) return known.name;
-  return "";
 }
 
 Decoder DecoderOf(std::span<const std::byte> head) {

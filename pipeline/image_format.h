@@ -15,6 +15,8 @@ namespace tessera {
 enum class ImageFormat : std::uint8_t { kPng, kJpeg, kWebp, kTiff, kBmp, kPnm };
 
 std::string_view Name(ImageFormat format);  // "PNG", ...
+// What a file of the format is called, whatever the picture in it: ".png", ..., ".pnm".
+std::string_view Extension(ImageFormat format);
 
 // The format that a name's extension asks for (any case), or nullopt if it is none of ours.
 std::optional<ImageFormat> FormatOfExtension(const std::filesystem::path& path);
@@ -24,8 +26,6 @@ std::string_view KnownExtensions();
 // The format of that name: an extension without its dot, any case. Throws Error that lists the
 // known ones.
 ImageFormat ParseFormat(std::string_view name);
-// What a file of the format is called by default: ".png", ...
-std::string_view Extension(ImageFormat format, const PictureFormat& picture);
 
 // How the content of a file that starts with `head` (kFormatHeadBytes, unless the file is shorter)
 // is decoded. kOther: whatever OpenCV makes of it.

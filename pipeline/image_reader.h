@@ -13,8 +13,8 @@
 namespace tessera {
 
 // An open picture. Palettes are looked up, 1, 2 and 4-bit grey is widened to 8 bits, transparency
-// by colour becomes alpha, CMYK becomes RGB, a JPEG is turned as its EXIF orientation says. Errors
-// say what is wrong; who knows the file's name puts it in front (NamingFile).
+// by colour becomes alpha, CMYK becomes RGB, a picture is turned as its EXIF or TIFF orientation
+// says. Errors say what is wrong; who knows the file's name puts it in front (NamingFile).
 class ImageReader {
  public:
   virtual ~ImageReader() = default;

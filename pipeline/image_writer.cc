@@ -3,6 +3,7 @@
 #include "ops/error.h"
 #include "pipeline/codecs.h"
 #include "pipeline/picture_output.h"
+#include "pipeline/png_strip.h"
 
 namespace tessera {
 
@@ -26,6 +27,17 @@ std::unique_ptr<ImageWriter> MakeImageWriter(ImageFormat format, const PictureFo
       return MakePnmWriter(picture, out);
   }
   throw Error("no such format");
+}
+
+std::int64_t StripRows(ImageFormat format, const PictureFormat& picture) {
+  switch (format) {
+    case ImageFormat::kPng:
+      return PngStripRows(picture);
+    case ImageFormat::kTiff:
+      return TiffStripRows(picture);
+    default:
+      return 16;
+  }
 }
 
 std::size_t WriterBytes(ImageFormat format, const PictureFormat& picture, bool seekable) {

@@ -114,15 +114,18 @@ std::int64_t BmpNumber(std::string_view file, std::size_t at, std::size_t size) 
   return size == 4 ? static_cast<std::int32_t>(value) : static_cast<std::int64_t>(value);
 }
 
+// Of the rarer kinds OpenCV makes wrong pictures.
 void CheckBmp(std::string_view file, const ReadOptions& options) {
-  constexpr std::int64_t kOldHeaderBytes = 12;
-  if (BmpNumber(file, 14, 4) == kOldHeaderBytes) return;  // 16 bits a side
+  constexpr std::int64_t kOldHeaderBytes = 12, kNone = 0, kBitFields = 3;
+  Require(BmpNumber(file, 14, 4) != kOldHeaderBytes, "BMP files of OS/2 1.x are not supported");
+  const std::int64_t compression = BmpNumber(file, 30, 4);
+  Require(compression == kNone || compression == kBitFields,
+          "compressed BMP files are not supported");
   const std::int64_t width = BmpNumber(file, 18, 4), height = std::abs(BmpNumber(file, 22, 4));
   CheckInputSize(width, height, options);
-  const std::int64_t bits = BmpNumber(file, 28, 2), compression = BmpNumber(file, 30, 4);
-  constexpr std::int64_t kNone = 0, kBitFields = 3;
-  if ((compression == kNone || compression == kBitFields) && bits <= 32)
-    CheckFileSize(file.size(), static_cast<std::size_t>((width * bits + 31) / 32 * 4 * height));
+  const std::int64_t bits = BmpNumber(file, 28, 2);
+  Require(bits <= 32, "BMP files of ", bits, " bits a pixel are not supported");
+  CheckFileSize(file.size(), static_cast<std::size_t>((width * bits + 31) / 32 * 4 * height));
 }
 
 class OpenCvReader final : public ImageReader {

@@ -158,8 +158,8 @@ class TiffReader final : public ImageReader {
         break;
       case PHOTOMETRIC_CIELAB:
       case PHOTOMETRIC_ICCLAB:
-        whole_ = true;
-        break;
+      case PHOTOMETRIC_ITULAB:
+        throw Error("CIELAB colours are not supported");
       default:
         throw Error(StrCat("its kind of colours (PhotometricInterpretation ", layout_.photometric,
                            ") is not supported"));

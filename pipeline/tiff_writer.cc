@@ -46,30 +46,27 @@ class TagCopy {
  public:
   TagCopy(const TiffDirectories& from, TIFF* to) : from_(from), to_(to) {}
 
-  void Copy(const TiffEntry& entry) const {
+  // False if the tag was left out.
+  bool Copy(const TiffEntry& entry) const {
     const TIFFField* field = TIFFFindField(to_, entry.tag, TIFF_ANY);
-    if (field == nullptr) return;
+    if (field == nullptr) return false;
     switch (TIFFFieldDataType(field)) {
       case TIFF_ASCII:
-        if (entry.type != kTiffAscii) return;
-        TIFFSetField(to_, entry.tag, std::string(entry.value.c_str()).c_str());
-        return;
+        // Up to its end mark, or as long as it is.
+        return entry.type == kTiffAscii &&
+               TIFFSetField(to_, entry.tag, std::string(entry.value.c_str()).c_str()) == 1;
       case TIFF_BYTE:
       case TIFF_UNDEFINED:
-        if (IsInteger(entry.type)) Set(field, Integers<std::uint8_t>(from_, entry));
-        return;
+        return IsInteger(entry.type) && Set(field, Integers<std::uint8_t>(from_, entry));
       case TIFF_SHORT:
-        if (IsInteger(entry.type)) Set(field, Integers<std::uint16_t>(from_, entry));
-        return;
+        return IsInteger(entry.type) && Set(field, Integers<std::uint16_t>(from_, entry));
       case TIFF_LONG:
-        if (IsInteger(entry.type)) Set(field, Integers<std::uint32_t>(from_, entry));
-        return;
+        return IsInteger(entry.type) && Set(field, Integers<std::uint32_t>(from_, entry));
       case TIFF_RATIONAL:
       case TIFF_SRATIONAL:
-        if (IsRational(entry.type)) SetRationals(field, Rationals(from_, entry));
-        return;
+        return IsRational(entry.type) && SetRationals(field, Rationals(from_, entry));
       default:
-        return;
+        return false;
     }
   }
 
@@ -77,28 +74,27 @@ class TagCopy {
   // libtiff takes a single value itself, several by their address, and an open number of them with
   // that number in front.
   template <typename T>
-  void Set(const TIFFField* field, const std::vector<T>& values) const {
+  bool Set(const TIFFField* field, const std::vector<T>& values) const {
     const std::uint32_t tag = TIFFFieldTag(field);
     const int count = TIFFFieldWriteCount(field);
     if (TIFFFieldPassCount(field) != 0) {
       if (count == TIFF_VARIABLE2)
-        TIFFSetField(to_, tag, static_cast<std::uint32_t>(values.size()), values.data());
-      else if (values.size() <= 0xFFFF)
-        TIFFSetField(to_, tag, static_cast<int>(values.size()), values.data());
-    } else if (count == 1) {
-      TIFFSetField(to_, tag, values.front());
-    } else if (count == static_cast<int>(values.size())) {
-      TIFFSetField(to_, tag, values.data());
+        return TIFFSetField(to_, tag, static_cast<std::uint32_t>(values.size()), values.data()) ==
+               1;
+      return values.size() <= 0xFFFF &&
+             TIFFSetField(to_, tag, static_cast<int>(values.size()), values.data()) == 1;
     }
+    if (count != static_cast<int>(values.size())) return false;
+    return count == 1 ? TIFFSetField(to_, tag, values.front()) == 1
+                      : TIFFSetField(to_, tag, values.data()) == 1;
   }
 
-  void SetRationals(const TIFFField* field, const std::vector<double>& values) const {
+  bool SetRationals(const TIFFField* field, const std::vector<double>& values) const {
     for (const double value : values)
-      if (!std::isfinite(value)) return;
-    if (TIFFFieldSetGetSize(field) == 8 || TIFFFieldWriteCount(field) == 1)
-      Set(field, values);
-    else
-      Set(field, std::vector<float>(values.begin(), values.end()));
+      if (!std::isfinite(value)) return false;
+    if (TIFFFieldSetGetSize(field) == sizeof(double) || TIFFFieldWriteCount(field) == 1)
+      return Set(field, values);
+    return Set(field, std::vector<float>(values.begin(), values.end()));
   }
 
   const TiffDirectories& from_;
@@ -129,17 +125,12 @@ class TiffWriter final : public ImageWriter {
     SetMetadata(metadata);
   }
 
-  std::int64_t StripRows() const override {
-    constexpr std::size_t kStripBytes = std::size_t{1} << 18;
-    return std::max<std::int64_t>(1, static_cast<std::int64_t>(kStripBytes / format_.RowBytes()));
-  }
-
   void WriteStrip(const Picture& picture, std::int64_t begin, std::int64_t end,
                   const PackedStrip& /*packed*/) override {
     strip_.clear();
     for (std::int64_t y = begin; y < end; ++y)
       strip_.insert(strip_.end(), picture.Row(y), picture.Row(y) + format_.RowBytes());
-    const auto strip = static_cast<std::uint32_t>(begin / StripRows());
+    const auto strip = static_cast<std::uint32_t>(begin / TiffStripRows(format_));
     const auto size = static_cast<tmsize_t>(strip_.size());
     file_.Check(TIFFWriteEncodedStrip(file_.get(), strip, strip_.data(), size) == size);
   }
@@ -167,7 +158,9 @@ class TiffWriter final : public ImageWriter {
     if (entries.empty()) return 0;
     file_.Check(create(file_.get()) == 0);
     const TagCopy copy(exif, file_.get());
-    for (const TiffEntry& entry : entries) copy.Copy(entry);
+    bool any = false;
+    for (const TiffEntry& entry : entries) any = copy.Copy(entry) || any;
+    if (!any) return 0;
     std::uint64_t place = 0;
     file_.Check(TIFFWriteCustomDirectory(file_.get(), &place) == 1);
     return place;
@@ -182,7 +175,7 @@ class TiffWriter final : public ImageWriter {
               format_.ColourChannels() == 1 ? PHOTOMETRIC_MINISBLACK : PHOTOMETRIC_RGB);
     file_.Set(TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG);
     file_.Set(TIFFTAG_ORIENTATION, ORIENTATION_TOPLEFT);
-    file_.Set(TIFFTAG_ROWSPERSTRIP, static_cast<std::uint32_t>(StripRows()));
+    file_.Set(TIFFTAG_ROWSPERSTRIP, static_cast<std::uint32_t>(TiffStripRows(format_)));
     file_.Set(TIFFTAG_COMPRESSION, COMPRESSION_ADOBE_DEFLATE);
     file_.Set(TIFFTAG_PREDICTOR, PREDICTOR_HORIZONTAL);
     if (format_.HasAlpha()) {
@@ -212,6 +205,12 @@ class TiffWriter final : public ImageWriter {
 };
 
 }  // namespace
+
+std::int64_t TiffStripRows(const PictureFormat& picture) {
+  constexpr std::size_t kStripBytes = std::size_t{1} << 18;
+  return std::clamp<std::int64_t>(static_cast<std::int64_t>(kStripBytes / picture.RowBytes()), 1,
+                                  picture.height);
+}
 
 std::unique_ptr<ImageWriter> MakeTiffWriter(const PictureFormat& picture,
                                             const WriteOptions& options, std::FILE* out) {

@@ -93,6 +93,12 @@ std::vector<AxisCut::Piece> AxisCut::Pieces(std::int64_t count) const {
   return pieces;
 }
 
+std::int64_t AxisCut::LongestOutput(std::int64_t count) const {
+  std::int64_t longest = 0;
+  for (const Piece& piece : Pieces(count)) longest = std::max(longest, piece.end - piece.begin);
+  return longest;
+}
+
 Tiling MakeTiling(const AxisCut& x, std::int64_t columns, const AxisCut& y, std::int64_t rows) {
   Tiling tiling{.output_width = x.output_length(),
                 .output_height = y.output_length(),

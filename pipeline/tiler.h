@@ -55,6 +55,8 @@ class AxisCut {
     std::int64_t begin = 0, end = 0;  // output pixels that are taken from this tile
   };
   std::vector<Piece> Pieces(std::int64_t count) const;
+  // The most output pixels that one of the pieces gives.
+  std::int64_t LongestOutput(std::int64_t count) const;
 
  private:
   std::int64_t LastStart(std::int64_t count) const;

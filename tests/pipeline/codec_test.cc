@@ -84,17 +84,7 @@ TEST_F(CodecTest, EveryFormatRoundTrips) {
         const Picture back = ReadPicture(folder_ / kind.name).picture;
         ASSERT_EQ(back.format(), held) << kind.name;
         if (kind.format != ImageFormat::kJpeg) {
-          // Lossless WebP may change colours that cannot be seen.
-          for (std::int64_t y = 0; y < 21; ++y) {
-            for (std::int64_t x = 0; x < 37; ++x) {
-              const int last = held.channels - 1;
-              ASSERT_EQ(Sample(back, x, y, last), Sample(picture, x, y, last));
-              if (held.HasAlpha() && Sample(picture, x, y, last) == 0) continue;
-              for (int c = 0; c < last; ++c) {
-                ASSERT_EQ(Sample(back, x, y, c), Sample(picture, x, y, c)) << kind.name;
-              }
-            }
-          }
+          ASSERT_TRUE(SamePixels(back, picture)) << kind.name;
         }
         if (held != wanted) {
           EXPECT_THAT(
@@ -116,11 +106,12 @@ TEST_F(CodecTest, SizesThatAFormatCannotHoldAreRefused) {
 TEST_F(CodecTest, AFullDiskIsAnError) {
   FILE* full = std::fopen("/dev/full", "wb");
   if (full == nullptr) GTEST_SKIP() << "there is no /dev/full";
-  for (const ImageFormat format : {ImageFormat::kPng, ImageFormat::kJpeg, ImageFormat::kTiff}) {
+  for (const ImageFormat format : {ImageFormat::kPng, ImageFormat::kJpeg, ImageFormat::kWebp,
+                                   ImageFormat::kTiff, ImageFormat::kBmp, ImageFormat::kPnm}) {
     const Picture picture = NoisePicture({.width = 300, .height = 300});
     EXPECT_NE(ErrorOf([&] {
                 const auto writer = MakeImageWriter(format, picture.format(), {}, full);
-                const std::int64_t rows = writer->StripRows();
+                const std::int64_t rows = StripRows(format, picture.format());
                 for (std::int64_t y = 0; y < 300; y += rows) {
                   const std::int64_t end = std::min<std::int64_t>(300, y + rows);
                   writer->WriteStrip(picture, y, end, writer->PackStrip(picture, y, end));

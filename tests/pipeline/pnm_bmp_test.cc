@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <opencv2/core.hpp>
 #include <opencv2/imgcodecs.hpp>
 
@@ -15,10 +16,51 @@ namespace {
 using testing::HasSubstr;
 
 using OtherReading = CodecTest;
+using OtherWriting = CodecTest;
 
-TEST_F(OtherReading, AbsurdSizesAreErrors) {
-  WriteBytes(folder_ / "a.ppm", "P6\n60000 60000\n255\nabc");
-  EXPECT_NE(ErrorOf([&] { ReadPicture(folder_ / "a.ppm"); }), "no error");
+TEST_F(OtherReading, ClaimedSizesAreCheckedAgainstTheFile) {
+  for (const char kind : {'1', '2', '3', '4', '5', '6'}) {
+    const std::string magic = std::string("P") + kind;
+    const std::string max = kind == '1' || kind == '4' ? "\n" : "\n255\n";
+    const auto error = [&](const std::string& size) {
+      WriteBytes(folder_ / "a.ppm", magic + "\n" + size + max + "1 1 1");
+      return ErrorOf([&] { OpenImage(folder_ / "a.ppm"); });
+    };
+    EXPECT_THAT(error("60000 60000"), HasSubstr("claims 60000x60000")) << magic;
+    EXPECT_THAT(error("30000 30000"), HasSubstr("ends too soon")) << magic;
+    EXPECT_THAT(error("99999999999999999999 1"), HasSubstr("damaged")) << magic;
+    EXPECT_THAT(error("-1 1"), HasSubstr("claims -1x1")) << magic;
+  }
+  for (const int channels : {1, 3}) {
+    WritePicture(folder_ / "a.bmp", ImageFormat::kBmp,
+                 NoisePicture({.width = 3, .height = 2, .channels = channels}));
+    const std::string bytes = ReadBytes(folder_ / "a.bmp");
+    const auto error = [&](std::int32_t width, std::int32_t height) {
+      std::string damaged = bytes;
+      std::memcpy(damaged.data() + 18, &width, 4);
+      std::memcpy(damaged.data() + 22, &height, 4);
+      WriteBytes(folder_ / "b.bmp", damaged);
+      return ErrorOf([&] { OpenImage(folder_ / "b.bmp"); });
+    };
+    EXPECT_EQ(error(3, -2), "no error");
+    EXPECT_THAT(error(60000, 60000), HasSubstr("claims 60000x60000"));
+    EXPECT_THAT(error(30000, -30000), HasSubstr("ends too soon"));
+    EXPECT_THAT(error(0, 5), HasSubstr("claims 0x5"));
+  }
+}
+
+TEST_F(OtherReading, KindsOfBmpThatAreNotSupported) {
+  WritePicture(folder_ / "a.bmp", ImageFormat::kBmp, NoisePicture({.width = 3, .height = 2}));
+  const std::string bytes = ReadBytes(folder_ / "a.bmp");
+  const auto error = [&](std::size_t at, char value) {
+    std::string changed = bytes;
+    changed[at] = value;
+    WriteBytes(folder_ / "b.bmp", changed);
+    return ErrorOf([&] { OpenImage(folder_ / "b.bmp"); });
+  };
+  EXPECT_THAT(error(14, 12), HasSubstr("OS/2"));
+  EXPECT_THAT(error(30, 1), HasSubstr("compressed"));
+  EXPECT_THAT(error(28, 64), HasSubstr("64 bits"));
 }
 
 TEST_F(OtherReading, PnmOfAnyMaximum) {
@@ -69,7 +111,52 @@ TEST_F(OtherReading, FormatsOfOpenCv) {
   }
   cv::Mat floats(7, 9, CV_32FC3, cv::Scalar(0.5, 0.5, 0.5));
   cv::imwrite((folder_ / "d.tiff").string(), floats);
-  EXPECT_THAT(ErrorOf([&] { ReadPicture(folder_ / "d.tiff"); }), HasSubstr("not supported"));
+  EXPECT_THAT(ErrorOf([&] { ReadPicture(folder_ / "d.tiff"); }), HasSubstr("floating-point"));
+}
+
+// What others make of what is written.
+TEST_F(OtherWriting, OpenCvReadsTheSame) {
+  for (const int channels : {1, 3}) {
+    for (const int bits : {8, 16}) {
+      // Rows of every length modulo 4.
+      for (const std::int64_t width : {1, 2, 3, 4, 37}) {
+        const PictureFormat format{
+            .width = width, .height = 5, .channels = channels, .bit_depth = bits};
+        const Picture picture = NoisePicture(format);
+        for (const ImageFormat kind : {ImageFormat::kBmp, ImageFormat::kPnm}) {
+          if (HeldFormat(kind, format) != format) continue;
+          WritePicture(folder_ / "a", kind, picture);
+          const cv::Mat read = cv::imread((folder_ / "a").string(), cv::IMREAD_UNCHANGED);
+          ASSERT_EQ(read.cols, width);
+          ASSERT_EQ(read.rows, 5);
+          ASSERT_EQ(read.channels(), channels);
+          for (int y = 0; y < 5; ++y) {
+            for (int x = 0; x < width; ++x) {
+              for (int c = 0; c < channels; ++c) {
+                const int i = x * channels + (channels == 3 ? 2 - c : 0);
+                const int value =
+                    bits == 8 ? read.ptr<std::uint8_t>(y)[i] : read.ptr<std::uint16_t>(y)[i];
+                ASSERT_EQ(static_cast<int>(Sample(picture, x, y, c)), value) << Name(kind);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_F(OtherWriting, BmpKeepsTheDensity) {
+  WriteOptions options;
+  options.metadata.density = Metadata::Density{.x = 11811, .y = 5906};
+  WritePicture(folder_ / "a.bmp", ImageFormat::kBmp, NoisePicture({.width = 3, .height = 2}),
+               options);
+  const auto reader = OpenImage(folder_ / "a.bmp");
+  ASSERT_TRUE(reader->metadata().density.has_value());
+  EXPECT_EQ(reader->metadata().density->x, 11811);
+  EXPECT_EQ(reader->metadata().density->y, 5906);
+  WritePicture(folder_ / "b.bmp", ImageFormat::kBmp, NoisePicture({.width = 3, .height = 2}));
+  EXPECT_FALSE(OpenImage(folder_ / "b.bmp")->metadata().density.has_value());
 }
 
 }  // namespace

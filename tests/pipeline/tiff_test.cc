@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <tiffio.h>
 
-#include <array>
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <string>
@@ -295,7 +295,7 @@ TEST_F(TiffReading, InkBecomesColour) {
   }
 }
 
-TEST_F(TiffReading, YCbCrAndLabBecomeRgb) {
+TEST_F(TiffReading, YCbCrBecomesRgb) {
   std::vector<std::uint32_t> flat;
   for (int i = 0; i < 32 * 16; ++i) flat.insert(flat.end(), {200, 30, 90});
   const TiffSpec jpeg{.width = 32,
@@ -319,31 +319,21 @@ TEST_F(TiffReading, YCbCrAndLabBecomeRgb) {
     EXPECT_NEAR(Sample(p, 31, 15, 1), 30, 2);
     EXPECT_NEAR(Sample(p, 31, 15, 2), 90, 2);
   }
-  // Y, Cb, Cr of the same colour, and L, a, b of white.
-  const struct {
-    int photometric;
-    std::vector<std::uint32_t> stored;
-    std::array<int, 3> rgb;
-  } files[] = {{PHOTOMETRIC_YCBCR, {88, 129, 208}, {200, 30, 90}},
-               {PHOTOMETRIC_CIELAB, {255, 0, 0}, {255, 255, 255}}};
-  for (const auto& file : files) {
-    WriteTiff(folder_ / "b",
-              {.width = 1,
-               .height = 1,
-               .bits = 8,
-               .samples = 3,
-               .photometric = file.photometric,
-               .more_tags =
-                   [&](TIFF* tiff) {
-                     if (file.photometric == PHOTOMETRIC_YCBCR)
-                       TIFFSetField(tiff, TIFFTAG_YCBCRSUBSAMPLING, 1, 1);
-                   }},
-              file.stored);
-    const Picture p = ReadPicture(folder_ / "b").picture;
-    ASSERT_EQ(p.format(), (PictureFormat{1, 1, 3, 8}));
-    for (int c = 0; c < 3; ++c)
-      EXPECT_NEAR(Sample(p, 0, 0, c), file.rgb[static_cast<std::size_t>(c)], 6) << c;
-  }
+  // Not as JPEG: Y, Cb, Cr of the same colour.
+  WriteTiff(folder_ / "b",
+            {.width = 2,
+             .height = 1,
+             .bits = 8,
+             .samples = 3,
+             .photometric = PHOTOMETRIC_YCBCR,
+             .more_tags = [](TIFF* tiff) { TIFFSetField(tiff, TIFFTAG_YCBCRSUBSAMPLING, 1, 1); }},
+            {88, 129, 208, 255, 128, 128});
+  const Picture p = ReadPicture(folder_ / "b").picture;
+  ASSERT_EQ(p.format(), (PictureFormat{2, 1, 3, 8}));
+  EXPECT_NEAR(Sample(p, 0, 0, 0), 200, 2);
+  EXPECT_NEAR(Sample(p, 0, 0, 1), 30, 2);
+  EXPECT_NEAR(Sample(p, 0, 0, 2), 90, 2);
+  EXPECT_EQ(Sample(p, 1, 0, 0), 255u);
 }
 
 TEST_F(TiffReading, OrientationIsApplied) {
@@ -394,6 +384,10 @@ TEST_F(TiffReading, WhatIsNotSupportedIsSaid) {
   spec = grey16;
   spec.photometric = PHOTOMETRIC_CFA;
   EXPECT_THAT(error(spec), HasSubstr("PhotometricInterpretation"));
+  spec = grey16;
+  spec.samples = 3;
+  spec.photometric = PHOTOMETRIC_CIELAB;
+  EXPECT_THAT(error(spec), HasSubstr("CIELAB"));
 }
 
 TEST_F(TiffReading, ClaimedSizesAreCheckedAgainstTheFile) {
@@ -448,7 +442,7 @@ TEST_F(TiffReading, DamageIsHarmless) {
               std::vector<std::uint32_t>(300, 77));
     const std::string bytes = ReadBytes(folder_ / "a");
     for (std::size_t at = 0; at < bytes.size(); ++at) {
-      for (const int value : {0, 1, 0x7F, 0xFF}) {
+      for (const int value : {0, 0xFF}) {
         std::string damaged = bytes;
         damaged[at] = static_cast<char>(value);
         WriteBytes(folder_ / "b", damaged);
