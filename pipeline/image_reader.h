@@ -13,9 +13,8 @@
 namespace tessera {
 
 // An open picture. Palettes are looked up, 1, 2 and 4-bit grey is widened to 8 bits, transparency
-// by colour becomes alpha, CMYK becomes RGB, the picture is turned as its orientation tag says. Of
-// several frames or pages it is the first one. Errors say what is wrong; who knows the file's name
-// puts it in front (NamingInput).
+// by colour becomes alpha, CMYK becomes RGB, a picture is turned as its EXIF or TIFF orientation
+// says. Errors say what is wrong; who knows the file's name puts it in front (NamingFile).
 class ImageReader {
  public:
   virtual ~ImageReader() = default;
@@ -45,7 +44,6 @@ struct ReadOptions {
 };
 
 // Opens a picture and reads its header. What the file holds decides how it is read, not its name.
-// It may be a pipe; "-" is standard input. What cannot be read as a stream is then kept in memory.
 // Throws Error for files that cannot be read, are no pictures, or claim more than max_pixels;
 // nothing of the claimed size is allocated before that is known.
 std::unique_ptr<ImageReader> OpenImage(const std::filesystem::path& path,

@@ -83,7 +83,7 @@ void AdaptIcc(std::string& icc, const PictureFormat& output, std::vector<std::st
   if (profile.ColourSpace() == fitting) return;
   notes.push_back(StrCat("the ICC profile is not for ",
                          output.ColourChannels() == 1 ? "grey" : "RGB",
-                         " pictures, as the output is one: left out"));
+                         ", which the output is: left out"));
   icc.clear();
 }
 
@@ -113,7 +113,7 @@ bool HasOwnColours(const Metadata& metadata) {
          !std::ranges::equal(metadata.chromaticity.value_or(kSrgb), kSrgb, is_close);
 }
 
-// Takes out what the format has no place for; what that was in words.
+// Takes things out, and keeps their names.
 class LeftOut {
  public:
   void Take(bool fits, std::string& block, std::string_view name) {
@@ -131,6 +131,38 @@ class LeftOut {
   std::string names_;
 };
 
+void TakeWithoutPlace(Metadata& metadata, const Places& places, LeftOut& left_out) {
+  left_out.Take(places.icc, metadata.icc, "ICC profile");
+  left_out.Take(places.exif, metadata.exif, "EXIF");
+  left_out.Take(places.xmp, metadata.xmp, "XMP");
+  if (!places.density) {
+    if (metadata.density && !ExifDensity(metadata.exif)) left_out.Add("resolution");
+    metadata.density.reset();
+  }
+  if (places.png) return;
+  if (HasOwnColours(metadata)) left_out.Add("gamma and chromaticities");
+  metadata.gamma.reset();
+  metadata.srgb_intent.reset();
+  metadata.chromaticity.reset();
+  const auto is_lost = [&](const Metadata::Text& text) {
+    return !places.comment || text.keyword != kCommentKeyword;
+  };
+  if (std::erase_if(metadata.text, is_lost) > 0) left_out.Add("text");
+}
+
+void TakeBeyondSegments(Metadata& metadata, LeftOut& left_out) {
+  const auto take = [&](std::size_t limit, std::string& block, std::string_view name) {
+    left_out.Take(block.size() <= limit, block, name);
+  };
+  take(kJpegIccBytes, metadata.icc, "ICC profile");
+  take(kJpegSegmentBytes - kJpegExif.size(), metadata.exif, "EXIF");
+  take(kJpegSegmentBytes - kJpegXmp.size(), metadata.xmp, "XMP");
+  const auto is_long = [](const Metadata::Text& text) {
+    return text.value.size() > kJpegSegmentBytes;
+  };
+  if (std::erase_if(metadata.text, is_long) > 0) left_out.Add("comment");
+}
+
 }  // namespace
 
 Metadata AdaptMetadata(Metadata metadata, const PictureFormat& output, ImageFormat format,
@@ -140,40 +172,13 @@ Metadata AdaptMetadata(Metadata metadata, const PictureFormat& output, ImageForm
   AdaptExif(metadata.exif, output, notes);
   AdaptXmp(metadata.xmp, output, notes);
 
-  const Places places = PlacesOf(format);
   LeftOut no_place, too_large;
-  no_place.Take(places.icc, metadata.icc, "ICC profile");
-  no_place.Take(places.exif, metadata.exif, "EXIF");
-  no_place.Take(places.xmp, metadata.xmp, "XMP");
-  if (!places.density && metadata.density && !ExifDensity(metadata.exif))
-    no_place.Add("resolution");
-  if (!places.density) metadata.density.reset();
-  if (!places.png) {
-    if (HasOwnColours(metadata)) no_place.Add("gamma and chromaticities");
-    metadata.gamma.reset();
-    metadata.srgb_intent.reset();
-    metadata.chromaticity.reset();
-    const auto is_lost = [&](const Metadata::Text& text) {
-      return !places.comment || text.keyword != kCommentKeyword;
-    };
-    if (std::erase_if(metadata.text, is_lost) > 0) no_place.Add("text");
-  }
-  if (format == ImageFormat::kJpeg) {
-    too_large.Take(metadata.icc.size() <= kJpegIccBytes, metadata.icc, "ICC profile");
-    too_large.Take(metadata.exif.size() <= kJpegSegmentBytes - kJpegExif.size(), metadata.exif,
-                   "EXIF");
-    too_large.Take(metadata.xmp.size() <= kJpegSegmentBytes - kJpegXmp.size(), metadata.xmp, "XMP");
-    const auto is_long = [](const Metadata::Text& text) {
-      return text.value.size() > kJpegSegmentBytes;
-    };
-    if (std::erase_if(metadata.text, is_long) > 0) too_large.Add("comment");
-  }
-  for (const auto& [left_out, why] :
-       {std::pair{&no_place, " has no place for"},
-        std::pair{&too_large, " has not as much space as it takes for"}}) {
-    if (!left_out->names().empty())
-      notes.push_back(StrCat(Name(format), why, ": ", left_out->names(), "; left out"));
-  }
+  TakeWithoutPlace(metadata, PlacesOf(format), no_place);
+  if (format == ImageFormat::kJpeg) TakeBeyondSegments(metadata, too_large);
+  if (!no_place.names().empty())
+    notes.push_back(StrCat(Name(format), " has no place for: ", no_place.names(), "; left out"));
+  if (!too_large.names().empty())
+    notes.push_back(StrCat("too large for ", Name(format), ": ", too_large.names(), "; left out"));
   return metadata;
 }
 

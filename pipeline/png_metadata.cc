@@ -103,8 +103,8 @@ std::optional<std::string> RawProfile(std::string_view text) {
     if (c == '\n' || c == ' ') continue;
     const std::size_t digit = std::string_view("0123456789abcdef").find(c);
     if (digit == std::string_view::npos) return std::nullopt;
-    value = value << 4 | static_cast<int>(digit);
-    if (++digits % 2 == 0) block += static_cast<char>(value & 0xFF);
+    value = (value << 4 | static_cast<int>(digit)) & 0xFF;
+    if (++digits % 2 == 0) block += static_cast<char>(value);
   }
   return block;
 }
@@ -136,8 +136,7 @@ class Parser {
     if (name == "tEXt") Text(data);
     if (name == "zTXt") PackedText(data);
     if (name == "iTXt") InternationalText(data);
-    if (name == "acTL")
-      warnings_.emplace_back("the picture is animated: only its first frame is read");
+    if (name == "acTL") warnings_.emplace_back("animated: only the first frame is used");
   }
 
   void Gamma(std::string_view data) {

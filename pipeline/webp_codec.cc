@@ -14,6 +14,7 @@
 
 #include "ops/error.h"
 #include "pipeline/codecs.h"
+#include "pipeline/jpeg_segments.h"
 #include "pipeline/require_system.h"
 #include "pipeline/tiff_tags.h"
 
@@ -74,8 +75,7 @@ class WebpReader final : public ImageReader {
     metadata_.xmp = Chunk("XMP ");
     metadata_.exif = Chunk("EXIF");
     // Some programs write the block as JPEG has it.
-    constexpr std::string_view kJpegPrefix("Exif\0\0", 6);
-    if (metadata_.exif.starts_with(kJpegPrefix)) metadata_.exif.erase(0, kJpegPrefix.size());
+    if (metadata_.exif.starts_with(kJpegExif)) metadata_.exif.erase(0, kJpegExif.size());
   }
 
   // The frame, and of lossless files the library's own copy.
