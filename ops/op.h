@@ -124,10 +124,12 @@ struct LayoutChoice {
 };
 
 // How an output pixel depends on the pixels of an input along one spatial axis: output pixel p
-// needs the input pixels in [p * den / num + lo, p * den / num + hi].
+// needs the input pixels in [p * den / num + lo, p * den / num + hi]. Kernels that compute blocks
+// of pixels round p by all that its block needs: so many input pixels more on both sides, at most.
 struct AxisField {
   std::int64_t num = 1, den = 1;  // output pixels per input pixel
   double lo = 0, hi = 0;
+  double rounding = 0;
 };
 // Height and width.
 using SpatialField = std::array<AxisField, 2>;

@@ -98,9 +98,14 @@ TilePlan PlanTiles(std::int64_t width, std::int64_t height, const TileModel& mod
   } else if (traits.local || options.overlap) {
     choice = Fastest(x, y, model, options);
   }
-  return {.tiling = MakeTiling(x, choice.columns, y, choice.rows),
-          .workers = choice.workers,
-          .threads = options.threads};
+  TilePlan plan{.tiling = MakeTiling(x, choice.columns, y, choice.rows),
+                .workers = choice.workers,
+                .threads = options.threads};
+  if (plan.tiling.tiles.size() > 1 && traits.local && !traits.fixed_input && !options.overlap) {
+    plan.exact = MakeExactCut(x, y, plan.tiling, model,
+                              options.memory_bytes / static_cast<std::size_t>(plan.workers));
+  }
+  return plan;
 }
 
 }  // namespace tessera

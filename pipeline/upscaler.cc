@@ -8,6 +8,7 @@
 
 #include "engine/thread_team.h"
 #include "ops/error.h"
+#include "pipeline/exact_tiles.h"
 #include "pipeline/planes.h"
 #include "pipeline/quantise.h"
 #include "pipeline/resample.h"
@@ -167,8 +168,9 @@ class TileRunner {
   // The network's output for the tile, uncropped; it lies in `work`.
   PlanesView Run(const Tile& tile, Workspace& work, Parallel& parallel) const {
     const Rect& rect = tile.input;
-    if (!work.input.view().present())
-      work.input = Tensor(DType::kFloat32, {1, model_channels_, rect.height, rect.width});
+    const Shape shape{1, model_channels_, rect.height, rect.width};
+    if (!work.input.view().present() || work.input.shape() != shape)
+      work.input = Tensor(DType::kFloat32, shape);
     work.outputs.resize(static_cast<std::size_t>(runs_));
     PlanesView planes{.colours = colours()};
     for (int run = 0; run < runs_; ++run) {
@@ -179,12 +181,20 @@ class TileRunner {
       }
       std::vector<Tensor>& outputs = work.outputs[static_cast<std::size_t>(run)];
       model_.Run(work.input.view(), outputs, parallel);
-      const Shape& shape = outputs[0].shape();
-      planes.stride = shape[3];
+      const Shape& out = outputs[0].shape();
+      planes.stride = out[3];
       for (int c = 0; c < model_channels_; ++c)
-        planes.colour[run + c] = outputs[0].data<float>() + c * shape[2] * shape[3];
+        planes.colour[run + c] = outputs[0].data<float>() + c * out[2] * out[3];
     }
     return planes;
+  }
+
+  // Of the last tile that was run there.
+  bool RoundingMayShow(const Workspace& work) const {
+    return std::any_of(work.outputs.begin(), work.outputs.end(), [](const auto& outputs) {
+      return tessera::RoundingMayShow(
+          {outputs[0].template data<float>(), static_cast<std::size_t>(outputs[0].size())});
+    });
   }
 
  private:
@@ -247,12 +257,23 @@ void Upscaler::Upscale(const Picture& in, const Picture& out, const RowFlow& flo
   std::mutex mutex;
   std::size_t done = 0;
   ForEachTile(plan, [&](const Tile& tile, int worker, Parallel& parallel) {
-    need(tile.input.bottom());
-    PlanesView planes = runner.Run(tile, workspaces[static_cast<std::size_t>(worker)], parallel);
-    const std::int64_t skipped =
-        (tile.output.y - tile.output_y) * planes.stride + tile.output.x - tile.output_x;
-    for (int c = 0; c < planes.colours; ++c) planes.colour[c] += skipped;
-    destination.Put(tile.output, planes);
+    Workspace& work = workspaces[static_cast<std::size_t>(worker)];
+    const auto run = [&](const Tile& t) {
+      need(t.input.bottom());
+      return runner.Run(t, work, parallel);
+    };
+    const auto put = [&](const Tile& t, PlanesView planes) {
+      const std::int64_t skipped =
+          (t.output.y - t.output_y) * planes.stride + t.output.x - t.output_x;
+      for (int c = 0; c < planes.colours; ++c) planes.colour[c] += skipped;
+      destination.Put(t.output, planes);
+    };
+    const PlanesView planes = run(tile);
+    if (plan.exact && runner.RoundingMayShow(work)) {
+      for (const Tile& exact : plan.exact->TilesFor(tile)) put(exact, run(exact));
+    } else {
+      put(tile, planes);
+    }
     std::lock_guard lock(mutex);
     ++done;
     if (progress) progress(done, tiling.tiles.size());

@@ -31,6 +31,29 @@ TEST(ReceptiveField, StackedConvolutionsAddUp) {
   EXPECT_EQ(field->height.alignment, 1);
 }
 
+// Winograd kernels compute blocks of six pixels; they need channels enough.
+TEST(ReceptiveField, BlocksOfPixelsWidenTheExactField) {
+  for (const std::int64_t channels : {1, 16}) {
+    TestModel m;
+    m.Input("x", {1, channels, -1, -1}).Noise("w", {channels, channels, 3, 3});
+    m.Noise("p", {channels, channels, 1, 1});
+    m.Node("Conv", {"x", "w"}, {"a"}, {{"pads", Ints{1, 1, 1, 1}}});
+    m.Node("Relu", {"a"}, {"b"});
+    m.Node("Conv", {"b", "p"}, {"c"});
+    m.Node("Relu", {"c"}, {"d"});
+    m.Node("Conv", {"d", "w"}, {"y"}, {{"pads", Ints{1, 1, 1, 1}}}).Output("y");
+    const auto field = Field(m, {1, channels, 32, 32});
+    ASSERT_TRUE(field);
+    EXPECT_EQ(field->width.before, 2);
+    EXPECT_EQ(field->height.after, 2);
+    const int exact = channels == 1 ? 2 : 2 * 6;
+    EXPECT_EQ(field->width.exact_before, exact);
+    EXPECT_EQ(field->width.exact_after, exact);
+    EXPECT_EQ(field->height.exact_before, exact);
+    EXPECT_EQ(field->height.exact_after, exact);
+  }
+}
+
 TEST(ReceptiveField, PixelShuffleAndShortcutGiveTheScale) {
   TestModel m;
   m.Input("x", {1, 1, -1, -1}).Noise("w", {4, 1, 3, 3}).Floats("s", {4}, {1, 1, 2, 2});
