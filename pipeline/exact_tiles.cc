@@ -47,9 +47,9 @@ bool RoundingMayShow(std::span<const float> result) {
   // Photographs and drawings give -0.7 to 1.8 with all networks that we tried, and errors of 3e-5
   // there; 11 and errors of 6e-4 is the least that we saw beyond, where an 8-bit level is 4e-3.
   constexpr float kLow = -2, kHigh = 3;
-  bool far = false;
-  for (const float v : result) far |= !(v >= kLow && v <= kHigh);
-  return far;
+  int far = 0;
+  for (const float v : result) far |= (v >= kLow ? 0 : 1) | (v <= kHigh ? 0 : 1);
+  return far != 0;
 }
 
 }  // namespace tessera
