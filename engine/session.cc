@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include "engine/blend.h"
 #include "engine/infer.h"
 #include "engine/model_file.h"
 #include "engine/network.h"
@@ -35,6 +36,14 @@ auto WithErrors(const std::string& file, Work&& work) {
   } catch (const std::bad_alloc&) {
     throw Error(file + ": not enough memory");
   }
+}
+
+Graph ImportSource(const ModelSource& source) {
+  if (const auto* path = std::get_if<std::filesystem::path>(&source)) {
+    return WithErrors(path->string(), [&] { return ImportModel(*path); });
+  }
+  const ModelBytes& bytes = std::get<ModelBytes>(source);
+  return WithErrors(bytes.name, [&] { return ImportOnnx(bytes.onnx, bytes.name, {}); });
 }
 
 void CheckCpuTarget() {
@@ -128,6 +137,17 @@ std::shared_ptr<Session> Session::LoadFromMemory(std::span<const std::byte> mode
   return WithErrors(name, [&] {
     return std::shared_ptr<Session>(
         new Session(std::make_unique<Impl>(ImportOnnx(model, name, {}), options)));
+  });
+}
+
+std::shared_ptr<Session> Session::LoadBlend(const ModelSource& a, const ModelSource& b, float t,
+                                            const SessionOptions& options) {
+  Graph graph = ImportSource(a);
+  const Graph other = ImportSource(b);
+  const std::string file = graph.file;
+  return WithErrors(file, [&] {
+    return std::shared_ptr<Session>(
+        new Session(std::make_unique<Impl>(BlendWeights(std::move(graph), other, t), options)));
   });
 }
 

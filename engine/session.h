@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "engine/unsupported.h"
@@ -81,6 +82,13 @@ struct RunProfile {
   std::vector<Step> steps;
 };
 
+// An ONNX model in memory; `name` stands for the file in messages.
+struct ModelBytes {
+  std::span<const std::byte> onnx;
+  std::string name;
+};
+using ModelSource = std::variant<std::filesystem::path, ModelBytes>;
+
 class Session {
  public:
   // An ONNX file, or one of the two files of an ncnn model (see engine/model_file.h). Throws Error,
@@ -92,6 +100,10 @@ class Session {
   // The same from an ONNX model in memory; `name` stands for the file in messages.
   static std::shared_ptr<Session> LoadFromMemory(std::span<const std::byte> model, std::string name,
                                                  const SessionOptions& options = {});
+  // The network of `a` with the weights (1 - t) * a + t * b, t in [0, 1] (see engine/blend.h).
+  // Throws as Load does for each of them, and Error if they are not equal but for their weights.
+  static std::shared_ptr<Session> LoadBlend(const ModelSource& a, const ModelSource& b, float t,
+                                            const SessionOptions& options = {});
   ~Session();
 
   const std::vector<ValueDecl>& inputs() const;

@@ -1,15 +1,19 @@
 #include "pipeline/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <mutex>
 #include <optional>
 #include <random>
 #include <set>
+#include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "ops/error.h"
 #include "pipeline/require_system.h"
@@ -28,13 +32,59 @@ OpenNames& TheOpenNames() {
   return *open_names;
 }
 
+constexpr std::string_view kPrefix = ".tessera-", kSuffix = ".tmp";
+constexpr std::string_view kLetters = "0123456789abcdefghijklmnopqrstuv";
+constexpr std::size_t kNumLetters = 10;
+
 // The length does not depend on the target's name: that may be as long as the file system allows.
 std::string RandomName() {
-  constexpr char kLetters[] = "0123456789abcdefghijklmnopqrstuv";
   std::random_device random;
-  std::string name = ".tessera-";
-  for (int i = 0; i < 10; ++i) name += kLetters[random() % 32];
-  return name + ".tmp";
+  std::string name(kPrefix);
+  for (std::size_t i = 0; i < kNumLetters; ++i) name += kLetters[random() % kLetters.size()];
+  return name.append(kSuffix);
+}
+
+bool IsTemporaryName(std::string_view name) {
+  return name.size() == kPrefix.size() + kNumLetters + kSuffix.size() &&
+         name.starts_with(kPrefix) && name.ends_with(kSuffix) &&
+         name.substr(kPrefix.size(), kNumLetters).find_first_not_of(kLetters) == name.npos;
+}
+
+// Creates a file of a new name in `folder` with its lock, which keeps RemoveStale of other programs
+// from it. Returns its descriptor; throws Error.
+int CreateLocked(const std::filesystem::path& folder, std::filesystem::path& name) {
+  while (true) {
+    name = folder / RandomName();
+    const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0 && errno == EEXIST) continue;
+    RequireSystem(fd >= 0, "cannot create a file in its folder");
+    // Between the creation and the lock, others may have taken the file for stale. Then they hold
+    // the lock and remove it in a moment, or have removed it.
+    const bool is_taken = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (!is_taken && ::access(name.c_str(), F_OK) == 0) return fd;
+    ::close(fd);
+    ::unlink(name.c_str());
+  }
+}
+
+bool RemoveIfStale(const std::filesystem::path& temporary) {
+  // Opened for writing where that is allowed: locks of network file systems want it.
+  constexpr int kFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  int fd = ::open(temporary.c_str(), O_RDWR | kFlags);
+  if (fd < 0) fd = ::open(temporary.c_str(), O_RDONLY | kFlags);
+  if (fd < 0) return false;
+  // Names are never used twice: if its owner has just completed the file, there is none to remove.
+  const bool removed = ::flock(fd, LOCK_EX | LOCK_NB) == 0 && ::unlink(temporary.c_str()) == 0;
+  ::close(fd);
+  return removed;
+}
+
+// Best effort: not every file system can.
+void SyncFolder(const std::filesystem::path& folder) {
+  const int fd = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  (void)::fsync(fd);
+  ::close(fd);
 }
 
 // What a path leads to.
@@ -75,19 +125,17 @@ AtomicFile::AtomicFile(const std::filesystem::path& target) {
   target_ = resolved.path;
   OpenNames& open_names = TheOpenNames();
   std::lock_guard lock(open_names.mutex);
-  int fd = -1;
-  do {
-    temporary_ = target_.parent_path() / RandomName();
-    fd = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  } while (fd < 0 && errno == EEXIST);
-  RequireSystem(fd >= 0, "cannot create a file in its folder");
+  lock_fd_ = CreateLocked(target_.parent_path(), temporary_);
   // Best effort: some file systems know no permissions.
-  if (resolved.replaced_mode) (void)!::fchmod(fd, *resolved.replaced_mode);
-  stream_ = ::fdopen(fd, "wb");
+  if (resolved.replaced_mode) (void)!::fchmod(lock_fd_, *resolved.replaced_mode);
+  // The lock belongs to both descriptors and outlives the stream.
+  const int fd = ::fcntl(lock_fd_, F_DUPFD_CLOEXEC, 0);
+  if (fd >= 0) stream_ = ::fdopen(fd, "wb");
   if (stream_ == nullptr) {
-    ::close(fd);
+    if (fd >= 0) ::close(fd);
     ::unlink(temporary_.c_str());
-    throw std::bad_alloc();
+    ::close(lock_fd_);
+    throw Error("cannot write: too little memory or too many open files");
   }
   open_names.names.insert(temporary_);
 }
@@ -97,6 +145,7 @@ AtomicFile::~AtomicFile() {
   OpenNames& open_names = TheOpenNames();
   std::lock_guard lock(open_names.mutex);
   if (open_names.names.erase(temporary_) != 0) ::unlink(temporary_.c_str());
+  ::close(lock_fd_);
 }
 
 void AtomicFile::Commit() {
@@ -110,16 +159,29 @@ void AtomicFile::Commit() {
   stream_ = nullptr;
   RequireSystem(closed == 0, "cannot write");
 
-  OpenNames& open_names = TheOpenNames();
-  std::lock_guard lock(open_names.mutex);
-  RequireSystem(::rename(temporary_.c_str(), target_.c_str()) == 0, "cannot write");
-  open_names.names.erase(temporary_);
+  {
+    OpenNames& open_names = TheOpenNames();
+    std::lock_guard lock(open_names.mutex);
+    RequireSystem(::rename(temporary_.c_str(), target_.c_str()) == 0, "cannot write");
+    open_names.names.erase(temporary_);
+  }
+  SyncFolder(target_.parent_path());
 }
 
 void AtomicFile::AbandonAll() {
   OpenNames& open_names = TheOpenNames();
   open_names.mutex.lock();  // for ever
   for (const std::filesystem::path& name : open_names.names) ::unlink(name.c_str());
+}
+
+std::size_t AtomicFile::RemoveStale(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> temporaries;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error))
+    if (IsTemporaryName(it->path().filename().native())) temporaries.push_back(it->path());
+  return static_cast<std::size_t>(
+      std::count_if(temporaries.begin(), temporaries.end(), RemoveIfStale));
 }
 
 }  // namespace tessera

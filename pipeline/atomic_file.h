@@ -1,6 +1,7 @@
 // A file that is complete or absent.
 #pragma once
 
+#include <cstddef>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -27,18 +28,26 @@ class AtomicFile {
   // Where to write to. Errors of the stream are found at the latest by Commit.
   std::FILE* stream() const { return stream_; }
 
-  // Flushes, waits until the disk has it (fsync), renames. Throws Error if anything could not be
-  // written. To be called at most once.
+  // Flushes, waits until the disk has it (fsync), renames, and waits until the disk has the name as
+  // far as the file system can say. Throws Error if anything could not be written. To be called at
+  // most once.
   void Commit();
 
   // Removes the temporary names of all AtomicFiles that are open; from then on every use of one
   // blocks for ever. For programs that are about to end because they were interrupted.
   static void AbandonAll();
 
+  // Removes the temporary files in `folder` whose program has ended without it (SIGKILL, a crash);
+  // those that are being written, by whatever program, stay. They are told apart by a lock (flock)
+  // that ends with the program: where the file system has none, all stay. Returns how many are
+  // gone; those that cannot be removed stay silently.
+  static std::size_t RemoveStale(const std::filesystem::path& folder);
+
  private:
   std::filesystem::path target_;
   std::filesystem::path temporary_;
   std::FILE* stream_ = nullptr;
+  int lock_fd_ = -1;  // holds the lock from before the first byte to after the renaming
 };
 
 }  // namespace tessera

@@ -11,11 +11,11 @@
 namespace tessera {
 namespace {
 
-struct Extension {
+struct KnownExtension {
   std::string_view name;
   ImageFormat format;
 };
-constexpr Extension kExtensions[] = {
+constexpr KnownExtension kExtensions[] = {
     {".png", ImageFormat::kPng},   {".jpg", ImageFormat::kJpeg}, {".jpeg", ImageFormat::kJpeg},
     {".webp", ImageFormat::kWebp}, {".tif", ImageFormat::kTiff}, {".tiff", ImageFormat::kTiff},
     {".bmp", ImageFormat::kBmp},   {".ppm", ImageFormat::kPnm},  {".pgm", ImageFormat::kPnm},
@@ -46,10 +46,28 @@ std::string_view Name(ImageFormat format) {
   return "?";
 }
 
+std::string_view Extension(ImageFormat format) {
+  switch (format) {
+    case ImageFormat::kPng:
+      return ".png";
+    case ImageFormat::kJpeg:
+      return ".jpg";
+    case ImageFormat::kWebp:
+      return ".webp";
+    case ImageFormat::kTiff:
+      return ".tif";
+    case ImageFormat::kBmp:
+      return ".bmp";
+    case ImageFormat::kPnm:
+      return ".pnm";
+  }
+  return "";
+}
+
 std::optional<ImageFormat> FormatOfExtension(const std::filesystem::path& path) {
   std::string extension = path.extension().native();
   for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  for (const Extension& known : kExtensions)
+  for (const KnownExtension& known : kExtensions)
     if (extension == known.name) return known.format;
   return std::nullopt;
 }

@@ -15,6 +15,8 @@ namespace tessera {
 enum class ImageFormat : std::uint8_t { kPng, kJpeg, kWebp, kTiff, kBmp, kPnm };
 
 std::string_view Name(ImageFormat format);  // "PNG", ...
+// What a file of the format is called, whatever the picture in it: ".png", ..., ".pnm".
+std::string_view Extension(ImageFormat format);
 
 // The format that a name's extension asks for (any case), or nullopt if it is none of ours.
 std::optional<ImageFormat> FormatOfExtension(const std::filesystem::path& path);

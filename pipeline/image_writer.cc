@@ -3,6 +3,7 @@
 #include "ops/error.h"
 #include "pipeline/codecs.h"
 #include "pipeline/picture_output.h"
+#include "pipeline/png_strip.h"
 
 namespace tessera {
 
@@ -21,6 +22,10 @@ std::unique_ptr<ImageWriter> MakeImageWriter(ImageFormat format, const PictureFo
     default:
       return MakeOpenCvWriter(format, picture, options, out);
   }
+}
+
+std::int64_t StripRows(ImageFormat format, const PictureFormat& picture) {
+  return format == ImageFormat::kPng ? PngStripRows(picture) : 16;
 }
 
 std::size_t WriterBytes(ImageFormat format, const PictureFormat& picture) {

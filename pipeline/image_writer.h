@@ -33,10 +33,8 @@ struct PackedStrip {
 class ImageWriter {
  public:
   virtual ~ImageWriter() = default;
-  // Rows of a strip; the last one may have fewer.
-  virtual std::int64_t StripRows() const { return 16; }
-  // Rows [begin, end) as WriteStrip wants to have them. Nothing, where a format has to be encoded
-  // from one end to the other.
+  // Rows [begin, end), a strip, as WriteStrip wants to have them. Nothing, where a format has to be
+  // encoded from one end to the other.
   virtual PackedStrip PackStrip(const Picture& /*picture*/, std::int64_t /*begin*/,
                                 std::int64_t /*end*/) const {
     return {};
@@ -51,6 +49,9 @@ class ImageWriter {
 // picture), exceeds MaxDimension(format), or cannot be written (reason of the system included).
 std::unique_ptr<ImageWriter> MakeImageWriter(ImageFormat format, const PictureFormat& picture,
                                              const WriteOptions& options, std::FILE* out);
+
+// Rows of a strip; the last one of a picture may have fewer.
+std::int64_t StripRows(ImageFormat format, const PictureFormat& picture);
 
 // Memory that a writer takes beside the rows that it is given; an estimate from above for formats
 // that are encoded as a whole.

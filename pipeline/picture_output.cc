@@ -1,38 +1,62 @@
 #include "pipeline/picture_output.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
+#include "ops/error.h"
 #include "pipeline/display_name.h"
+#include "pipeline/require_system.h"
 
 namespace tessera {
 
 PictureOutput::PictureOutput(std::filesystem::path path, ImageFormat format, const Picture& picture,
                              const WriteOptions& options)
-    : path_(std::move(path)), picture_(picture) {
+    : path_(std::move(path)), picture_(picture), strip_rows_(StripRows(format, picture.format())) {
   NamingFile(path_, [&] {
-    file_.emplace(path_);
-    writer_ = MakeImageWriter(format, picture.format(), options, file_->stream());
+    if (path_ == "-") {
+      Require(::isatty(STDOUT_FILENO) == 0, "is a terminal; redirect it to a file or a program");
+    } else {
+      file_.emplace(path_);
+    }
+    writer_ = MakeImageWriter(format, picture.format(), options, file_ ? file_->stream() : stdout);
   });
 }
 
-void PictureOutput::RowsDone(std::int64_t end) {
-  if (end < picture_.height()) NamingFile(path_, [&] { Encode(end); });
+std::int64_t PictureOutput::RowsDone(std::int64_t end, Parallel& parallel) {
+  if (end < picture_.height()) NamingFile(path_, [&] { Encode(end, parallel); });
+  const std::lock_guard lock(mutex_);
+  // PNG's filters look at the row above.
+  return std::max<std::int64_t>(0, written_ - 1);
 }
 
 void PictureOutput::Commit(Parallel& parallel) {
   NamingFile(path_, [&] {
-    parallel.For(parallel.num_threads(), [&](std::int64_t, int) { Encode(picture_.height()); });
+    Encode(picture_.height(), parallel);
     writer_->Finish();
-    file_->Commit();
+    if (file_) {
+      file_->Commit();
+    } else {
+      RequireSystem(std::fflush(stdout) == 0, "cannot write");
+    }
   });
 }
 
 std::int64_t PictureOutput::StripEnd(std::int64_t begin) const {
-  return std::min(begin + writer_->StripRows(), picture_.height());
+  return std::min(begin + strip_rows_, picture_.height());
 }
 
-void PictureOutput::Encode(std::int64_t end) {
+void PictureOutput::Encode(std::int64_t end, Parallel& parallel) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (StripEnd(begun_) > end) return;
+  }
+  parallel.For(parallel.num_threads(), [&](std::int64_t, int) { EncodeStrips(end); });
+}
+
+void PictureOutput::EncodeStrips(std::int64_t end) {
   std::unique_lock lock(mutex_);
   while (true) {
     const std::int64_t strip = begun_, strip_end = StripEnd(strip);

@@ -154,7 +154,6 @@ class PngWriter final : public ImageWriter {
   }
   ~PngWriter() override { Destroy(); }
 
-  std::int64_t StripRows() const override { return PngStripRows(format_); }
   PackedStrip PackStrip(const Picture& picture, std::int64_t begin,
                         std::int64_t end) const override {
     return PackPngStrip(picture, begin, end);

@@ -25,8 +25,10 @@ double Lanczos3(double x) {
 
 }  // namespace
 
-ResampleAxis::ResampleAxis(std::int64_t in, std::int64_t out, ResampleKernel kernel) : in_(in) {
-  const double ratio = static_cast<double>(in) / static_cast<double>(out);  // inputs per output
+ResampleAxis::ResampleAxis(std::int64_t in, const Part& part, std::int64_t out,
+                           ResampleKernel kernel)
+    : in_(in) {
+  const double ratio = part.length / static_cast<double>(out);  // inputs per output
   const double stretch = std::max(1.0, ratio);
   const double support = (kernel == ResampleKernel::kLanczos3 ? 3.0 : 2.0) * stretch;
   const auto weight_at = kernel == ResampleKernel::kLanczos3 ? Lanczos3 : CatmullRom;
@@ -36,7 +38,7 @@ ResampleAxis::ResampleAxis(std::int64_t in, std::int64_t out, ResampleKernel ker
   weights_.resize(static_cast<std::size_t>(out * taps_));
   std::vector<double> sums(static_cast<std::size_t>(taps_));
   for (std::int64_t i = 0; i < out; ++i) {
-    const double centre = (static_cast<double>(i) + 0.5) * ratio - 0.5;
+    const double centre = part.start + (static_cast<double>(i) + 0.5) * ratio - 0.5;
     const auto low = static_cast<std::int64_t>(std::ceil(centre - support));
     const auto high = static_cast<std::int64_t>(std::floor(centre + support));
     const std::int64_t first = std::clamp<std::int64_t>(low, 0, in - taps_);
@@ -54,12 +56,17 @@ ResampleAxis::ResampleAxis(std::int64_t in, std::int64_t out, ResampleKernel ker
   }
 }
 
+Rect Resampler::Inputs(const Rect& rect) const {
+  const Span x = x_.Inputs({rect.x, rect.right()}), y = y_.Inputs({rect.y, rect.bottom()});
+  return {x.begin, y.begin, x.length(), y.length()};
+}
+
 void Resampler::Run(const float* src, std::int64_t src_stride, const Rect& rect, float* dst,
                     std::int64_t dst_stride) const {
   // Rows are taken eight at a time, the columns of those eight side by side: both passes then work
   // on vectors, whatever the ratio.
   constexpr std::int64_t kRows = 8;
-  const std::int64_t first_column = x_.First(rect.x);
+  const std::int64_t first_row = y_.First(rect.y), first_column = x_.First(rect.x);
   const std::int64_t columns = x_.First(rect.right() - 1) + x_.taps() - first_column;
   std::vector<float> row(static_cast<std::size_t>(columns));
   std::vector<float> block(static_cast<std::size_t>(columns * kRows));
@@ -69,7 +76,7 @@ void Resampler::Run(const float* src, std::int64_t src_stride, const Rect& rect,
     for (std::int64_t r = 0; r < rows; ++r) {
       const std::int64_t out_y = rect.y + y + r;
       const float* weights = y_.Weights(out_y);
-      const float* in = src + y_.First(out_y) * src_stride + first_column;
+      const float* in = src + (y_.First(out_y) - first_row) * src_stride;
       std::fill(row.begin(), row.end(), 0.f);
       for (std::int64_t t = 0; t < y_.taps(); ++t, in += src_stride) {
         const float w = weights[t];

@@ -20,6 +20,12 @@ struct Choice {
   int workers = 1;
 };
 
+std::size_t PictureBytes(const AxisCut& y, std::int64_t rows, const RowBytes& row_bytes) {
+  const std::int64_t input = std::min(y.padded_length(), 2 * y.TileLength(rows));
+  return static_cast<std::size_t>(input) * row_bytes.input +
+         static_cast<std::size_t>(y.LongestOutput(rows)) * row_bytes.output;
+}
+
 // Time of a run on `threads` threads relative to one: not all of a network runs in parallel.
 double Slowness(int threads) { return 1.0 / threads + 0.05 * (1 - 1.0 / threads); }
 
@@ -28,21 +34,23 @@ constexpr double kRunOverhead = 2000;
 
 // The cut and the number of workers that are done first, among those that fit into the memory.
 Choice Fastest(const AxisCut& x, const AxisCut& y, const TileModel& model,
-               const TileOptions& options) {
+               const TileOptions& options, const RowBytes& row_bytes) {
   Choice best, smallest;
   double best_time = std::numeric_limits<double>::infinity();
   std::size_t smallest_bytes = std::numeric_limits<std::size_t>::max();
   const int first = options.workers > 0 ? std::min(options.workers, options.threads) : 1;
   const int last = options.workers > 0 ? first : options.threads;
   const std::vector<std::int64_t> all_columns = x.Counts(), all_rows = y.Counts();
-  for (const std::int64_t columns : all_columns) {
-    for (const std::int64_t rows : all_rows) {
-      const std::int64_t width = x.TileLength(columns), height = y.TileLength(rows);
+  for (const std::int64_t rows : all_rows) {
+    const std::int64_t height = y.TileLength(rows);
+    const std::size_t picture_bytes = PictureBytes(y, rows, row_bytes);
+    for (const std::int64_t columns : all_columns) {
+      const std::int64_t width = x.TileLength(columns);
       const std::size_t bytes = model.RunBytes(width, height);
       const double work = static_cast<double>(width * height) + kRunOverhead;
       for (int workers = first; workers <= last; ++workers) {
         const std::int64_t busy = std::min<std::int64_t>(workers, columns * rows);
-        const std::size_t all_bytes = bytes * static_cast<std::size_t>(busy);
+        const std::size_t all_bytes = picture_bytes + bytes * static_cast<std::size_t>(busy);
         if (all_bytes < smallest_bytes) {
           smallest_bytes = all_bytes;
           smallest = {columns, rows, static_cast<int>(busy)};
@@ -76,7 +84,7 @@ int WorkersFor(std::int64_t tiles, std::size_t bytes, const TileOptions& options
 }  // namespace
 
 TilePlan PlanTiles(std::int64_t width, std::int64_t height, const TileModel& model,
-                   const TileOptions& given) {
+                   const TileOptions& given, const RowBytes& row_bytes) {
   const ModelTraits& traits = model.traits();
   TileOptions options = given;
   options.threads = std::max(1, given.threads);
@@ -96,14 +104,16 @@ TilePlan PlanTiles(std::int64_t width, std::int64_t height, const TileModel& mod
         choice.columns * choice.rows,
         model.RunBytes(x.TileLength(choice.columns), y.TileLength(choice.rows)), options);
   } else if (traits.local || options.overlap) {
-    choice = Fastest(x, y, model, options);
+    choice = Fastest(x, y, model, options, row_bytes);
   }
   TilePlan plan{.tiling = MakeTiling(x, choice.columns, y, choice.rows),
                 .workers = choice.workers,
                 .threads = options.threads};
   if (plan.tiling.tiles.size() > 1 && traits.local && !traits.fixed_input && !options.overlap) {
-    plan.exact = MakeExactCut(x, y, plan.tiling, model,
-                              options.memory_bytes / static_cast<std::size_t>(plan.workers));
+    const std::size_t picture_bytes = PictureBytes(y, choice.rows, row_bytes);
+    const std::size_t bytes = options.memory_bytes - std::min(options.memory_bytes, picture_bytes);
+    plan.exact =
+        MakeExactCut(x, y, plan.tiling, model, bytes / static_cast<std::size_t>(plan.workers));
   }
   return plan;
 }

@@ -18,9 +18,9 @@ struct TileOptions {
   // Pixels around a tile that are computed and thrown away. Default: the network's receptive field
   // and kGridMargin, at most kMaxDefaultHalo.
   std::optional<std::int64_t> overlap = std::nullopt;
-  int threads = 1;                                  // CPUs to use in all
-  int workers = 0;                                  // tiles at a time; 0: as it suits
-  std::size_t memory_bytes = std::size_t{1} << 30;  // for the buffers of all workers
+  int threads = 1;                                    // CPUs to use in all
+  int workers = 0;                                    // tiles at a time; 0: as it suits
+  std::size_t memory_bytes = std::size_t{768} << 20;  // for all buffers
 };
 
 // Deep residual networks could see hundreds of pixels far and use a few of them.
@@ -39,10 +39,16 @@ struct TilePlan {
   }
 };
 
+// Memory that the picture takes while it passes, beside the tiles' own: bytes of a row. Held are
+// the input rows of two rows of tiles, and the output rows of one.
+struct RowBytes {
+  std::size_t input = 0, output = 0;
+};
+
 // The cut depends on `threads`, `workers` and memory only if `tile` is 0. A network that is not
 // local gets one tile, unless tile or overlap are given. Where not even the smallest tiles fit into
 // the memory, those are taken.
 TilePlan PlanTiles(std::int64_t width, std::int64_t height, const TileModel& model,
-                   const TileOptions& options);
+                   const TileOptions& options, const RowBytes& row_bytes = {});
 
 }  // namespace tessera

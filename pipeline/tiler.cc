@@ -96,6 +96,12 @@ std::vector<AxisCut::Piece> AxisCut::Pieces(std::int64_t count) const {
   return pieces;
 }
 
+std::int64_t AxisCut::LongestOutput(std::int64_t count) const {
+  std::int64_t longest = 0;
+  for (const Piece& piece : Pieces(count)) longest = std::max(longest, piece.end - piece.begin);
+  return longest;
+}
+
 std::int64_t AxisCut::ExactLength(std::int64_t own) const {
   // Wherever the own pixels begin, the input begins at a multiple of the grid.
   const std::int64_t needed = exact_before_ + (grid_ - 1) + own + exact_after_;

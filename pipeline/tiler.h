@@ -57,6 +57,8 @@ class AxisCut {
     std::int64_t begin = 0, end = 0;  // output pixels that are taken from this tile
   };
   std::vector<Piece> Pieces(std::int64_t count) const;
+  // The most output pixels that one of the pieces gives.
+  std::int64_t LongestOutput(std::int64_t count) const;
 
   // Input pixels that so many output pixels are made of, rounded up.
   std::int64_t InputLength(std::int64_t output) const {

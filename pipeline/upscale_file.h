@@ -22,7 +22,7 @@ struct SizeOptions {
 };
 
 struct FileJob {
-  std::filesystem::path output;            // may be the input; "-" is standard output
+  std::filesystem::path output = {};       // may be the input; "-" is standard output
   ImageFormat format = ImageFormat::kPng;  // of the output
   SizeOptions size = {};
   std::optional<int> bit_depth = std::nullopt;  // 8 or 16; default: the input's
@@ -43,8 +43,10 @@ struct FileResult {
 };
 
 // Opens the input, and says what its output will be and take. Throws Error that names the file if
-// that cannot be: a size that the format cannot hold or the memory does not suffice for.
+// it cannot be read or the output's format cannot hold the size.
 FilePlan PlanFile(const Upscaler& upscaler, PictureInput& input, const FileJob& job);
+// Throws Error, with the numbers, if the memory that is there now does not suffice.
+void CheckMemory(const FilePlan& plan);
 
 // Reads, upscales and writes, all three at the same time as far as that goes. The output is as
 // PlanFile says. Complete, or not there (a file that was there before stays). Throws Error that

@@ -19,10 +19,12 @@ using TileProgress = std::function<void(std::size_t done, std::size_t total)>;
 // How a picture is upscaled while parts of it are still being read, or written already. Both are
 // called by several threads at a time.
 struct RowFlow {
-  // Returns when rows [0, end) of the input are there. Empty: all are.
-  std::function<void(std::int64_t end)> need = {};
-  // Rows [0, end) of the result are complete.
-  std::function<void(std::int64_t end)> done = {};
+  // Returns when rows [begin, end) of the input are there; those before `begin` are done with.
+  // Empty: all are there.
+  std::function<void(std::int64_t begin, std::int64_t end)> need = {};
+  // Rows [0, end) of the result are complete; may do with them what it wants, on the threads of
+  // `parallel`. Returns how many of them it is done with.
+  std::function<std::int64_t(std::int64_t end, Parallel& parallel)> done = {};
 };
 
 enum class AlphaMode : std::uint8_t { kBicubic, kModel };
@@ -52,7 +54,10 @@ class Upscaler {
   struct Plan {
     std::int64_t tiles = 0;
     std::int64_t tile_width = 0, tile_height = 0;  // of their inputs
-    std::size_t bytes = 0;                         // of all buffers, an estimate
+    // Rows of the input and the result that are to be held at a time; of the result so many and
+    // those beside that RowFlow::done is not done with when it returns.
+    std::int64_t input_rows = 0, result_rows = 0;
+    std::size_t bytes = 0;  // of all buffers but those of input and result, an estimate
   };
   Plan MakePlan(const PictureFormat& in, const PictureFormat& out) const;
 
@@ -63,11 +68,12 @@ class Upscaler {
   Size OwnSize(std::int64_t width, std::int64_t height) const;
 
   // Upscales `in` to the size of `out`, resampling (Lanczos) if that is not the model's own, and
-  // fills `out` from top to bottom, more or less. Colour goes through the network. Grey goes
-  // through it as RGB (or as one plane, if the model takes that) and is turned to grey again. Alpha
-  // is resampled (bicubic) from `in`. For a given tile size the result is the same for every number
-  // of workers and threads. Throws Error if the network refuses the size or its result is not
-  // finite. Thread-safe.
+  // fills `out` from top to bottom, more or less. Both may hold a window of their rows, as MakePlan
+  // says. Colour goes through the network. Grey goes through it as RGB (or as one plane, if the
+  // model takes that) and is turned to grey again. Alpha is resampled (bicubic) or goes through the
+  // network as grey; where it is 0 or the maximum all around it stays so. For a given tile size the
+  // result is the same for every number of workers and threads. Throws Error if the network refuses
+  // the size or its result is not finite. Thread-safe.
   void Upscale(const Picture& in, const Picture& out, const RowFlow& flow = {},
                const TileProgress& progress = {}) const;
   // The same for a picture that is there, into a new one.

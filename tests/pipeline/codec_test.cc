@@ -605,7 +605,7 @@ TEST_F(Writing, AFullDiskIsAnError) {
     const Picture picture = NoisePicture({.width = 300, .height = 300});
     EXPECT_NE(ErrorOf([&] {
                 const auto writer = MakeImageWriter(format, picture.format(), {}, full);
-                const std::int64_t rows = writer->StripRows();
+                const std::int64_t rows = StripRows(format, picture.format());
                 for (std::int64_t y = 0; y < 300; y += rows) {
                   const std::int64_t end = std::min<std::int64_t>(300, y + rows);
                   writer->WriteStrip(picture, y, end, writer->PackStrip(picture, y, end));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -159,6 +160,94 @@ TEST(AtomicFile, AbandonAllRemovesTemporaries) {
   EXPECT_TRUE(std::filesystem::exists(folder / "c"));
 }
 
+// A program that is killed in the midst of writing to `target`.
+void WriteAndBeKilled(const std::filesystem::path& target) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    AtomicFile file(target);
+    Put(file, "half");
+    std::fflush(file.stream());
+    ::kill(::getpid(), SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+TEST(AtomicFile, WhatAKilledProgramLeavesIsRemoved) {
+  const TemporaryFolder folder;
+  WriteBytes(folder / "out", "old");
+  ASSERT_EQ(::chmod((folder / "out").c_str(), 0444), 0);  // the temporary file is read-only, too
+  WriteAndBeKilled(folder / "out");
+  WriteAndBeKilled(folder / "other");
+  ASSERT_EQ(folder.NumFiles(), 3u);
+  EXPECT_EQ(AtomicFile::RemoveStale(folder.path()), 2u);
+  EXPECT_EQ(folder.NumFiles(), 1u);
+  EXPECT_EQ(ReadBytes(folder / "out"), "old");
+  EXPECT_EQ(AtomicFile::RemoveStale(folder.path()), 0u);
+}
+
+TEST(AtomicFile, WhatIsBeingWrittenIsNotStale) {
+  const TemporaryFolder folder;
+  AtomicFile own(folder / "own");
+  Put(own, "own");
+  int ready[2], go_on[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  ASSERT_EQ(::pipe(go_on), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    AtomicFile file(folder / "child's");
+    Put(file, "child's");
+    char byte = 0;
+    const bool told = ::write(ready[1], &byte, 1) == 1 && ::read(go_on[0], &byte, 1) == 1;
+    file.Commit();
+    ::_exit(told ? 0 : 1);
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  EXPECT_EQ(AtomicFile::RemoveStale(folder.path()), 0u);
+  ASSERT_EQ(::write(go_on[1], &byte, 1), 1);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  own.Commit();
+  EXPECT_EQ(ReadBytes(folder / "own"), "own");
+  EXPECT_EQ(ReadBytes(folder / "child's"), "child's");
+  EXPECT_EQ(folder.NumFiles(), 2u);
+  for (const int fd : {ready[0], ready[1], go_on[0], go_on[1]}) ::close(fd);
+}
+
+// Between creation, locking, renaming: at no moment is a file lost that somebody removes the stale
+// ones beside.
+TEST(AtomicFile, IsCompleteWhileOthersTidyUp) {
+  const TemporaryFolder folder;
+  const pid_t child = ::fork();
+  if (child == 0)
+    while (true) AtomicFile::RemoveStale(folder.path());
+  for (int i = 0; i < 200 && !testing::Test::HasFailure(); ++i) {
+    AtomicFile file(folder / std::to_string(i % 10));
+    Put(file, std::to_string(i));
+    EXPECT_NO_THROW(file.Commit()) << i;
+    EXPECT_EQ(ReadBytes(folder / std::to_string(i % 10)), std::to_string(i));
+  }
+  ::kill(child, SIGKILL);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_EQ(folder.NumFiles(), 10u);
+}
+
+TEST(AtomicFile, OnlyOwnNamesAreStale) {
+  const TemporaryFolder folder;
+  for (const char* name :
+       {".tessera-0123456789.tm", ".tessera-012345678.tmp", ".tessera-012345678Z.tmp",
+        "tessera-0123456789.tmp", ".tessera-0123456789.tmp.png", ".hidden"})
+    WriteBytes(folder / name, "x");
+  std::filesystem::create_directory(folder / ".tessera-aaaaaaaaaa.tmp");
+  std::filesystem::create_symlink(".hidden", folder / ".tessera-bbbbbbbbbb.tmp");
+  EXPECT_EQ(AtomicFile::RemoveStale(folder.path()), 0u);
+  EXPECT_EQ(folder.NumFiles(), 8u);
+  EXPECT_EQ(AtomicFile::RemoveStale(folder / "no"), 0u);
+}
+
 TEST(DisplayName, ShowsAnyBytesOnOneLine) {
   EXPECT_EQ(DisplayName("plain name.png"), "plain name.png");
   EXPECT_EQ(DisplayName("größe 图.png"), "größe 图.png");
@@ -181,6 +270,12 @@ TEST(NamingFile, PutsTheNameInFront) {
     EXPECT_STREQ(error.what(), "a.png: broken");
   }
   EXPECT_EQ(NamingFile("a.png", [] { return 5; }), 5);
+}
+
+TEST(ImageFormat, HasAnExtensionThatStandsForIt) {
+  for (const ImageFormat format : {ImageFormat::kPng, ImageFormat::kJpeg, ImageFormat::kWebp,
+                                   ImageFormat::kTiff, ImageFormat::kBmp, ImageFormat::kPnm})
+    EXPECT_EQ(FormatOfExtension(StrCat("x", Extension(format))), format) << Name(format);
 }
 
 TEST(ImageFormat, ByExtensionInAnyCase) {

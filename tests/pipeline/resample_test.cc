@@ -55,7 +55,7 @@ TEST(Resampler, AgreesWithTheDefinition) {
     for (const ResampleKernel kernel : kKernels) {
       const std::vector<float> src = Noise(w * h);
       std::vector<float> dst(static_cast<std::size_t>(out_w * out_h), -9.f);
-      Resampler(w, h, out_w, out_h, kernel)
+      Resampler({w, out_w, kernel}, {h, out_h, kernel})
           .Run(src.data(), w, {0, 0, out_w, out_h}, dst.data(), out_w);
       for (int y = 0; y < out_h; ++y)
         for (int x = 0; x < out_w; ++x)
@@ -68,12 +68,14 @@ TEST(Resampler, AgreesWithTheDefinition) {
 
 TEST(Resampler, PartsAreTheWholeToTheBit) {
   const std::vector<float> src = Noise(50 * 40);
-  const Resampler resampler(50, 40, 133, 71, ResampleKernel::kLanczos3);
+  const Resampler resampler({50, 133, ResampleKernel::kLanczos3},
+                            {40, 71, ResampleKernel::kLanczos3});
   std::vector<float> whole(133 * 71);
   resampler.Run(src.data(), 50, {0, 0, 133, 71}, whole.data(), 133);
   for (const Rect& part : {Rect{0, 0, 1, 1}, Rect{20, 9, 77, 33}, Rect{132, 70, 1, 1}}) {
     std::vector<float> dst(static_cast<std::size_t>(part.width * part.height));
-    resampler.Run(src.data(), 50, part, dst.data(), part.width);
+    const Rect from = resampler.Inputs(part);
+    resampler.Run(src.data() + from.y * 50 + from.x, 50, part, dst.data(), part.width);
     for (std::int64_t y = 0; y < part.height; ++y)
       for (std::int64_t x = 0; x < part.width; ++x)
         ASSERT_EQ(dst[static_cast<std::size_t>(y * part.width + x)],
@@ -84,7 +86,7 @@ TEST(Resampler, PartsAreTheWholeToTheBit) {
 TEST(Resampler, SameSizeChangesNothing) {
   const std::vector<float> src = Noise(23 * 11);
   std::vector<float> dst(src.size());
-  Resampler(23, 11, 23, 11, ResampleKernel::kCatmullRom)
+  Resampler({23, 23, ResampleKernel::kCatmullRom}, {11, 11, ResampleKernel::kCatmullRom})
       .Run(src.data(), 23, {0, 0, 23, 11}, dst.data(), 23);
   EXPECT_EQ(src, dst);
 }
@@ -93,7 +95,7 @@ TEST(Resampler, SameSizeChangesNothing) {
 TEST(Resampler, FlatAreasStayFlat) {
   for (const ResampleKernel kernel : kKernels) {
     for (const auto& [out_w, out_h] : {std::pair{119, 97}, {7, 5}, {400, 3}}) {
-      const Resampler resampler(40, 30, out_w, out_h, kernel);
+      const Resampler resampler({40, out_w, kernel}, {30, out_h, kernel});
       for (const float value : {0.f, 1.f, 127 / 255.f, 40000 / 65535.f}) {
         const std::vector<float> src(40 * 30, value);
         std::vector<float> dst(static_cast<std::size_t>(out_w * out_h));

@@ -47,15 +47,15 @@ TEST_F(Streaming, InputDecodesWhatIsNeeded) {
   WriteBytes(folder_ / "half.png", bytes.substr(0, bytes.size() / 2));
   PictureInput input(folder_ / "half.png");
   EXPECT_EQ(input.format(), picture.format());
-  input.NeedRows(100);
+  input.NeedRows(0, 100);
   EXPECT_EQ(std::memcmp(input.picture().Row(0), picture.Row(0), 100 * picture.format().RowBytes()),
             0);
   for (int i = 0; i < 2; ++i) {  // the second time too
-    const std::string error = ErrorOf([&] { input.NeedRows(400); });
+    const std::string error = ErrorOf([&] { input.NeedRows(0, 400); });
     EXPECT_THAT(error, HasSubstr("half.png: "));
     EXPECT_THAT(error, HasSubstr("ends too soon"));
   }
-  EXPECT_NO_THROW(input.NeedRows(100));
+  EXPECT_NO_THROW(input.NeedRows(0, 100));
 }
 
 TEST_F(Streaming, InputServesManyThreadsAndReadsAhead) {
@@ -68,8 +68,8 @@ TEST_F(Streaming, InputServesManyThreadsAndReadsAhead) {
     std::vector<std::jthread> threads;
     for (std::int64_t t = 0; t < 4; ++t) {
       threads.emplace_back([&, t] {
-        for (std::int64_t end = t; end <= 400; end += 3 + t) input.NeedRows(end);
-        input.NeedRows(400);
+        for (std::int64_t end = t; end <= 400; end += 3 + t) input.NeedRows(0, end);
+        input.NeedRows(0, 400);
       });
     }
     threads.clear();
@@ -81,7 +81,7 @@ TEST_F(Streaming, InputServesManyThreadsAndReadsAhead) {
 TEST_F(Streaming, ErrorsOfReadingAheadWaitForWhoNeedsTheRows) {
   PictureInput input(folder_ / "none.png");
   { const ReadAhead reading(input); }
-  EXPECT_THAT(ErrorOf([&] { input.NeedRows(1); }), HasSubstr("none.png: cannot open"));
+  EXPECT_THAT(ErrorOf([&] { input.NeedRows(0, 1); }), HasSubstr("none.png: cannot open"));
   EXPECT_THAT(ErrorOf([&] { input.format(); }), HasSubstr("none.png: cannot open"));
 }
 
@@ -97,7 +97,8 @@ TEST_F(Streaming, OutputIsTheSameForEveryOrder) {
       PictureOutput output(folder_ / name, format, picture, {});
       ThreadTeam team(3);
       team.For((300 + step - 1) / step, [&](std::int64_t i, int) {
-        output.RowsDone(std::min<std::int64_t>(300, (i + 1) * step));
+        SerialParallel serial;
+        output.RowsDone(std::min<std::int64_t>(300, (i + 1) * step), serial);
       });
       EXPECT_EQ(ReadBytes(folder_ / name), expected);  // the old one still
       std::filesystem::remove(folder_ / name);
@@ -117,58 +118,116 @@ TEST_F(Streaming, OutputBeginsBeforeThePictureIsComplete) {
       bytes += entry.file_size();
     return bytes;
   };
-  output.RowsDone(300);
+  SerialParallel serial;
+  EXPECT_GT(output.RowsDone(300, serial), 100);
   EXPECT_GT(size(), 500u * 1000);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "a.png"));
 }
 
 TEST_F(Streaming, OutputThatIsNotCommittedLeavesNothing) {
   const Picture picture = NoisePicture({.width = 100, .height = 600});
-  { PictureOutput(folder_ / "a.png", ImageFormat::kPng, picture, {}).RowsDone(500); }
+  SerialParallel serial;
+  { PictureOutput(folder_ / "a.png", ImageFormat::kPng, picture, {}).RowsDone(500, serial); }
   EXPECT_EQ(folder_.NumFiles(), 0u);
 }
 
-// A source that hands out rows when they are needed and not before, and a reader of the result
-// that looks at them when they are said to be complete.
-TEST_F(Streaming, UpscalerWaitsForRowsAndTellsWhichAreComplete) {
+// A source that hands out rows when they are needed and not before, and spoils those that are done
+// with; a reader of the result that takes its rows when they are said to be complete, some of them
+// late, as an encoder does. Both pictures hold no more rows than the plan says.
+TEST_F(Streaming, UpscalerWorksOnWindowsOfRows) {
   for (const int channels : {1, 3, 4}) {
-    for (const double resampled : {1.0, 0.7}) {
-      SCOPED_TRACE(testing::Message() << channels << " channels, resampled by " << resampled);
-      const Picture in = NoisePicture({.width = 90, .height = 400, .channels = channels});
-      const PictureFormat format{.width = static_cast<std::int64_t>(180 * resampled),
-                                 .height = static_cast<std::int64_t>(800 * resampled),
-                                 .channels = channels};
-      for (const int workers : {1, 3}) {
-        const Upscaler upscaler(std::make_unique<FakeConv>(),
-                                {.tile = 48, .threads = 3, .workers = workers});
-        const Picture expected = upscaler.Upscale(in, format);
+    for (const double resampled : {1.0, 0.7, 0.1, 1.6}) {
+      for (const auto& [w, h] : {std::pair{90, 400}, {400, 60}, {5, 900}}) {
+        SCOPED_TRACE(testing::Message() << channels << " channels, resampled by " << resampled
+                                        << ", " << w << "x" << h);
+        const Picture in = NoisePicture({.width = w, .height = h, .channels = channels});
+        const PictureFormat format{
+            .width = std::max<std::int64_t>(1, std::lround(2 * w * resampled)),
+            .height = std::lround(2 * h * resampled),
+            .channels = channels};
+        for (const int workers : {1, 3}) {
+          const Upscaler upscaler(std::make_unique<FakeConv>(),
+                                  {.tile = 48, .threads = 3, .workers = workers});
+          const Picture expected = upscaler.Upscale(in, format);
 
-        const Picture arrived = NoisePicture(in.format(), 2), out(format), seen(format);
-        std::mutex mutex;
-        std::int64_t rows = 0, complete = 0, first_complete_at = -1;
-        const auto need = [&](std::int64_t end) {
-          const std::lock_guard lock(mutex);
-          ASSERT_LE(end, in.height());
-          for (; rows < end; ++rows)
-            std::memcpy(arrived.Row(rows), in.Row(rows), in.format().RowBytes());
-        };
-        const auto done = [&](std::int64_t end) {
-          const std::lock_guard lock(mutex);
-          if (complete == 0) first_complete_at = rows;
-          for (; complete < end; ++complete)
-            std::memcpy(seen.Row(complete), out.Row(complete), format.RowBytes());
-        };
-        upscaler.Upscale(arrived, out, {.need = need, .done = done});
-        EXPECT_TRUE(SamePixels(out, expected));
-        EXPECT_EQ(complete, format.height);
-        EXPECT_TRUE(SamePixels(seen, expected));
-        // Rows go out before all have come in, where nothing looks at the whole picture and no
-        // worker can be late.
-        if (channels != 4 && resampled == 1.0 && workers == 1) {
-          EXPECT_LT(first_complete_at, in.height());
+          constexpr std::int64_t kLate = 10;
+          const Upscaler::Plan plan = upscaler.MakePlan(in.format(), format);
+          const Picture arrived(in.format(), plan.input_rows), seen(format);
+          const Picture out(format, plan.result_rows + kLate);
+          std::mutex mutex;
+          std::int64_t rows = 0, taken = 0, first_taken_at = -1;
+          const auto need = [&](std::int64_t begin, std::int64_t end) {
+            const std::lock_guard lock(mutex);
+            ASSERT_LE(end, h);
+            ASSERT_LE(end - begin, arrived.held_rows());
+            for (; rows < end; ++rows)
+              std::memcpy(arrived.Row(rows), in.Row(rows), in.format().RowBytes());
+          };
+          const auto done = [&](std::int64_t end, Parallel&) {
+            const std::lock_guard lock(mutex);
+            const std::int64_t until = end == format.height ? end : end - kLate;
+            if (taken == 0 && until > 0) first_taken_at = rows;
+            for (; taken < until; ++taken)
+              std::memcpy(seen.Row(taken), out.Row(taken), format.RowBytes());
+            return taken;
+          };
+          upscaler.Upscale(arrived, out, {.need = need, .done = done});
+          EXPECT_EQ(taken, format.height);
+          EXPECT_TRUE(SamePixels(seen, expected));
+          // Rows go out before all have come in.
+          if (h == 400 && workers == 1) {
+            EXPECT_LT(first_taken_at, h);
+            EXPECT_LT(plan.input_rows, h);
+            EXPECT_LT(plan.result_rows, format.height);
+          }
         }
       }
     }
+  }
+}
+
+// A worker that waits for rows of one that fails is told.
+TEST_F(Streaming, AFailureEndsTheWaitingOfOthers) {
+  const Picture in = NoisePicture({.width = 90, .height = 900});
+  for (const double resampled : {1.0, 0.7}) {
+    const PictureFormat format{.width = std::lround(180 * resampled),
+                               .height = std::lround(1800 * resampled)};
+    const Upscaler upscaler(std::make_unique<FakeConv>(), {.tile = 24, .threads = 4, .workers = 4});
+    const Upscaler::Plan plan = upscaler.MakePlan(in.format(), format);
+    const Picture out(format, plan.result_rows);
+    const auto done = [&](std::int64_t end, Parallel&) -> std::int64_t {
+      if (end > 200) throw Error("the disk is full");
+      return end;
+    };
+    EXPECT_EQ(ErrorOf([&] { upscaler.Upscale(in, out, {.done = done}); }), "the disk is full");
+  }
+}
+
+TEST_F(Streaming, InputHoldsAWindowOfALargePicture) {
+  for (const int channels : {3, 4}) {
+    Picture picture = NoisePicture({.width = 50, .height = 2000, .channels = channels});
+    if (channels == 4) {  // noise is hardly ever transparent, and then it is filled
+      for (std::int64_t y = 0; y < 2000; ++y)
+        for (std::int64_t x = 0; x < 50; ++x)
+          SetSample(picture, x, y, 3, Sample(picture, x, y, 3) | 1);
+    }
+    WritePicture(folder_ / "in.png", ImageFormat::kPng, picture);
+    PictureInput input(folder_ / "in.png", {}, 1000);
+    EXPECT_LT(input.MemoryBytes(100), 150 * picture.format().RowBytes());
+    { const ReadAhead ahead(input); }  // ends when the window is full
+    input.HoldRows(100);
+    EXPECT_LT(input.picture().held_rows(), 150);
+    for (std::int64_t y = 0; y < 2000; y += 30) {
+      const std::int64_t end = std::min<std::int64_t>(2000, y + 100);
+      input.NeedRows(y, end);
+      for (std::int64_t i = y; i < end; ++i) {
+        ASSERT_EQ(std::memcmp(input.picture().Row(i), picture.Row(i), picture.format().RowBytes()),
+                  0)
+            << i;
+      }
+    }
+    EXPECT_THAT(ErrorOf([&] { PictureInput(folder_ / "in.png", {}, 1000).NeedRows(0, 2000); }),
+                HasSubstr("more rows are needed"));
   }
 }
 

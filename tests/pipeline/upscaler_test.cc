@@ -52,7 +52,7 @@ TEST(Upscaler, TilesDoNotShow) {
 
 // The test above would see it if there were a halo too few.
 TEST(Upscaler, TooSmallAnOverlapShows) {
-  const Picture in = NoisePicture({.width = 196, .height = 196});
+  const Picture in = NoisePicture({.width = 176, .height = 176});
   const FakeConvOptions model{.radius = 3};
   const TileOptions untiled{.tile = 1 << 20};
   TileOptions tiled{.tile = 48, .overlap = 3};
