@@ -134,4 +134,12 @@ std::optional<ReceptiveField> FindReceptiveField(const Graph& graph) {
   return ReceptiveField{axis(0), axis(1)};
 }
 
+bool ResizesToSizes(const Graph& graph) {
+  constexpr std::size_t kSizes = 3;
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
+    return node.op.type == "Resize" && node.inputs.size() > kSizes &&
+           node.inputs[kSizes] != kNoValue;
+  });
+}
+
 }  // namespace tessera

@@ -64,8 +64,12 @@ struct ReceptiveField {
     int before = 0, after = 0;                  // input pixels
     int exact_before = 0, exact_after = 0;
     int alignment = 1;
+
+    bool operator==(const Axis&) const = default;
   };
   Axis height, width;
+
+  bool operator==(const ReceptiveField&) const = default;
 };
 
 // What one run did, step by step.

@@ -154,7 +154,8 @@ struct OpDef {
   LayoutChoice (*layouts)(const LayoutContext&) = nullptr;
 
   // Field of output 0 on input i (rank-4 NCHW both). nullopt: depends on the whole input, or
-  // unknown. Null: always nullopt.
+  // unknown. Null: always nullopt. The scale of an operator that is told its output's size is the
+  // one for this size of the input.
   std::optional<SpatialField> (*field)(const FieldContext&, std::size_t i) = nullptr;
 
   // Output 0 has the bytes of input 0 (row-major) under another shape: nothing is run.
