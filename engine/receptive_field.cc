@@ -31,7 +31,17 @@ struct ValueField {
   // Pixels per input pixel, and what an input crop's start has to be a multiple of.
   std::array<std::int64_t, kAxes> num{1, 1}, den{1, 1}, alignment{1, 1};
   std::array<Range, kAxes> needed;
+  std::array<Range, kAxes> exact;  // needed to make the output to the bit
 };
+
+// The input pixels that a node needs for those of `output`, and `more` on both sides.
+Range InputRange(const Range& output, const AxisField& field, double more) {
+  const double inverse_scale = static_cast<double>(field.den) / static_cast<double>(field.num);
+  const double first = static_cast<double>(output.first) * inverse_scale + field.lo - more;
+  const double last = static_cast<double>(output.last) * inverse_scale + field.hi + more;
+  return {static_cast<std::int64_t>(std::ceil(first - kSlack)),
+          static_cast<std::int64_t>(std::floor(last + kSlack))};
+}
 
 // The field of a node on its input i, or nullopt.
 std::optional<SpatialField> FieldOf(const Graph& graph, const Node& node, std::size_t i) {
@@ -90,33 +100,46 @@ std::optional<ReceptiveField> FindReceptiveField(const Graph& graph) {
   ValueField& out = at(graph.outputs[0]);
   if (!out.depends) return std::nullopt;
   for (std::size_t a = 0; a < kAxes; ++a) {
-    out.needed[a] = {0, out.alignment[a] * out.num[a] / out.den[a] - 1};
+    out.needed[a] = out.exact[a] = {0, out.alignment[a] * out.num[a] / out.den[a] - 1};
   }
   for (auto edge = edges.rbegin(); edge != edges.rend(); ++edge) {
+    const ValueField& to = at(edge->to);
+    ValueField& from = at(edge->from);
     for (std::size_t a = 0; a < kAxes; ++a) {
-      const Range& range = at(edge->to).needed[a];
-      if (range.empty()) continue;
       const AxisField& f = edge->field[a];
-      const double inverse_scale = static_cast<double>(f.den) / static_cast<double>(f.num);
-      const double first = static_cast<double>(range.first) * inverse_scale + f.lo;
-      const double last = static_cast<double>(range.last) * inverse_scale + f.hi;
-      at(edge->from)
-          .needed[a]
-          .Include({static_cast<std::int64_t>(std::ceil(first - kSlack)),
-                    static_cast<std::int64_t>(std::floor(last + kSlack))});
+      if (to.needed[a].empty()) continue;
+      from.needed[a].Include(InputRange(to.needed[a], f, 0));
+      from.exact[a].Include(InputRange(to.exact[a], f, f.rounding));
     }
   }
-  for (const Range& range : at(graph.inputs[0]).needed) {
+  const ValueField& in = at(graph.inputs[0]);
+  for (const Range& range : in.exact) {
     if (range.first < -kMost || range.last > kMost) return std::nullopt;
   }
+  const auto before = [](const Range& range) {
+    return static_cast<int>(std::max<std::int64_t>(0, -range.first));
+  };
   const auto axis = [&](std::size_t a) {
-    const Range& range = at(graph.inputs[0]).needed[a];
-    return ReceptiveField::Axis{
-        out.num[a], out.den[a], static_cast<int>(std::max<std::int64_t>(0, -range.first)),
-        static_cast<int>(std::max<std::int64_t>(0, range.last - (out.alignment[a] - 1))),
-        static_cast<int>(out.alignment[a])};
+    const auto after = [&](const Range& range) {
+      return static_cast<int>(std::max<std::int64_t>(0, range.last - (out.alignment[a] - 1)));
+    };
+    return ReceptiveField::Axis{.scale_num = out.num[a],
+                                .scale_den = out.den[a],
+                                .before = before(in.needed[a]),
+                                .after = after(in.needed[a]),
+                                .exact_before = before(in.exact[a]),
+                                .exact_after = after(in.exact[a]),
+                                .alignment = static_cast<int>(out.alignment[a])};
   };
   return ReceptiveField{axis(0), axis(1)};
+}
+
+bool ResizesToSizes(const Graph& graph) {
+  constexpr std::size_t kSizes = 3;
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
+    return node.op.type == "Resize" && node.inputs.size() > kSizes &&
+           node.inputs[kSizes] != kNoValue;
+  });
 }
 
 }  // namespace tessera

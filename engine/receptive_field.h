@@ -12,4 +12,8 @@ namespace tessera {
 // through the operators' own fields (OpDef::field); where paths meet, all their pixels count.
 std::optional<ReceptiveField> FindReceptiveField(const Graph& graph);
 
+// Whether a Resize is told the size of its output: then the field is the one for the graph's sizes,
+// and may be another for others.
+bool ResizesToSizes(const Graph& graph);
+
 }  // namespace tessera

@@ -166,11 +166,24 @@ std::size_t Session::ArenaBytes(std::span<const Shape> input_shapes) {
 
 std::optional<ReceptiveField> Session::FindReceptiveField(std::span<const Shape> input_shapes) {
   impl_->CheckRanks(input_shapes);
-  return WithErrors(impl_->graph().file, [&]() -> std::optional<ReceptiveField> {
+  const auto field_at = [&](std::span<const Shape> shapes) -> std::optional<ReceptiveField> {
     Graph graph = impl_->graph();
-    InferShapes(graph, input_shapes);
+    InferShapes(graph, shapes);
     if (!ShapesAreKnown(graph)) return std::nullopt;
     return tessera::FindReceptiveField(graph);
+  };
+  return WithErrors(impl_->graph().file, [&]() -> std::optional<ReceptiveField> {
+    const std::optional<ReceptiveField> field = field_at(input_shapes);
+    if (!field || !ResizesToSizes(impl_->graph())) return field;
+    // Sizes may follow the input's or not; those that do scale a slightly larger input alike.
+    std::vector<Shape> larger(input_shapes.begin(), input_shapes.end());
+    larger[0][2] += field->height.alignment;
+    larger[0][3] += field->width.alignment;
+    try {
+      return field_at(larger) == field ? field : std::nullopt;
+    } catch (const Error&) {
+      return std::nullopt;
+    }
   });
 }
 

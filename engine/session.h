@@ -52,13 +52,24 @@ struct NamedView {
 // output pixels of the input block [a, b), a and b multiples of `alignment`, are
 // [a * scale, b * scale) and need the input pixels [a - before, b + after). A crop of the input
 // gives a crop of the output if it starts at a multiple of `alignment`.
+//
+// That is so up to rounding. Kernels compute pixels in blocks of up to 6, which lie at multiples of
+// their size from the start of the input, and round each pixel by all that its block needs. The
+// crop's pixels are those of the whole to the bit if its start is a multiple of 12 * alignment and
+// they need, by exact_before and exact_after in place of before and after, no pixel beyond its ends
+// that the whole has.
 struct ReceptiveField {
   struct Axis {
     std::int64_t scale_num = 1, scale_den = 1;  // output pixels per input pixel, reduced
     int before = 0, after = 0;                  // input pixels
+    int exact_before = 0, exact_after = 0;
     int alignment = 1;
+
+    bool operator==(const Axis&) const = default;
   };
   Axis height, width;
+
+  bool operator==(const ReceptiveField&) const = default;
 };
 
 // What one run did, step by step.

@@ -157,8 +157,12 @@ std::unique_ptr<Kernel> PrepareConv(const PrepareContext& context) {
 std::optional<SpatialField> ConvField(const FieldContext& context, std::size_t i) {
   if (i == kConvAddend) return SpatialField{};
   if (i != 0 || context.inputs[0].shape.rank() != 4) return std::nullopt;
-  const ConvNd conv = ReadConv(context.node, context.inputs[0].shape, context.inputs[1].shape);
-  return WindowField(context.node, conv.axes);
+  const Shape &x = context.inputs[0].shape, &w = context.inputs[1].shape;
+  std::optional<SpatialField> field = WindowField(context.node, ReadConv(context.node, x, w).axes);
+  if (field && MayUseWinograd(ReadConvParams(context.node, x, w))) {
+    for (AxisField& axis : *field) axis.rounding = kWinogradRounding;
+  }
+  return field;
 }
 
 }  // namespace

@@ -80,6 +80,10 @@ std::unique_ptr<Kernel> MakeGemmConv(const ConvNd& conv);
 // apply or a direct kernel is faster. An infinity or NaN in the input spreads over its 4x4 or 6x6
 // tile of the output.
 int ChooseWinogradTile(const ConvParams& params);  // 6, 4, or 0 for none
+// Whether ChooseWinogradTile is other than 0 for some size of X.
+bool MayUseWinograd(const ConvParams& params);
+// AxisField::rounding of these: the first pixel of six is rounded by the input of the last.
+inline constexpr int kWinogradRounding = 5;
 std::unique_ptr<Kernel> MakeWinogradConv(const ConvParams& params, const ConvConstants& constants,
                                          PackCache& packs);
 

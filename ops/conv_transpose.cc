@@ -38,8 +38,9 @@ std::optional<SpatialField> ConvTransposeField(const FieldContext& context, std:
   for (std::size_t a = 0; a < 2; ++a) {
     const WindowAxis& axis = conv.axes[a];
     const auto stride = static_cast<double>(axis.stride);
+    // Where it is split into convolutions of the input, these may be 3x3.
     field[a] = {axis.stride, 1, static_cast<double>(axis.pad_begin - axis.extent() + 1) / stride,
-                static_cast<double>(axis.pad_begin) / stride};
+                static_cast<double>(axis.pad_begin) / stride, kWinogradRounding};
   }
   return field;
 }

@@ -124,10 +124,12 @@ struct LayoutChoice {
 };
 
 // How an output pixel depends on the pixels of an input along one spatial axis: output pixel p
-// needs the input pixels in [p * den / num + lo, p * den / num + hi].
+// needs the input pixels in [p * den / num + lo, p * den / num + hi]. Kernels that compute blocks
+// of pixels round p by all that its block needs: so many input pixels more on both sides, at most.
 struct AxisField {
   std::int64_t num = 1, den = 1;  // output pixels per input pixel
   double lo = 0, hi = 0;
+  double rounding = 0;
 };
 // Height and width.
 using SpatialField = std::array<AxisField, 2>;
@@ -152,7 +154,8 @@ struct OpDef {
   LayoutChoice (*layouts)(const LayoutContext&) = nullptr;
 
   // Field of output 0 on input i (rank-4 NCHW both). nullopt: depends on the whole input, or
-  // unknown. Null: always nullopt.
+  // unknown. Null: always nullopt. The scale of an operator that is told its output's size is the
+  // one for this size of the input.
   std::optional<SpatialField> (*field)(const FieldContext&, std::size_t i) = nullptr;
 
   // Output 0 has the bytes of input 0 (row-major) under another shape: nothing is run.

@@ -443,8 +443,6 @@ std::optional<AxisField> FieldOfAxis(const ResizeFilter& filter, const ResizeAxi
 std::optional<SpatialField> ResizeField(const FieldContext& context, std::size_t i) {
   if (i != 0 || context.inputs[0].shape.rank() != 4) return std::nullopt;
   const ResizePlan plan = ReadResize(context.node, context.inputs);
-  // Sizes say nothing of how they would follow the input's size.
-  if (!plan.from_scales) return std::nullopt;
   const auto height = FieldOfAxis(plan.filter, plan.axes[2]);
   const auto width = FieldOfAxis(plan.filter, plan.axes[3]);
   if (!height || !width) return std::nullopt;

@@ -236,7 +236,6 @@ const Tensor& ConstantInput(std::span<const TensorInfo> inputs, std::size_t i, c
 
 void ApplyScales(const std::vector<float>& scales, const std::vector<int>& axes, ResizePlan& plan) {
   Require(scales.size() == axes.size(), scales.size(), " scales for ", axes.size(), " axes");
-  plan.from_scales = true;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     ResizeAxis& axis = plan.axes[static_cast<std::size_t>(axes[i])];
     axis.scale = ResizeScale::FromFloat(scales[i]);

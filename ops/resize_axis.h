@@ -95,7 +95,6 @@ struct ResizePlan {
   ResizeFilter filter;
   std::vector<int> resized;      // the axes that scales, sizes and roi speak of
   std::vector<ResizeAxis> axes;  // one for each dimension
-  bool from_scales = false;      // rather than from sizes
   bool knows_roi = true;         // false: SetRoi is still to be called
 
   // Begins and ends of the input `roi` for the axes that are resized. Throws Error for another

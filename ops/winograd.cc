@@ -154,10 +154,12 @@ double DirectCost(const ConvParams& p) {
 // What transformed weights may take of the outer cache.
 constexpr std::int64_t kMaxWeightBytes = 8 << 20;
 
+// With less, the transforms take most of the time.
+constexpr std::int64_t kMinInChannels = 8;
+
 // The m of the fastest F(m x m, 3x3), or 0 if a direct kernel is faster. Fitted to measurements of
 // 3 to 192 channels at 4x4 to 256x256 pixels on AVX2 and AVX-512.
 int ChooseTile(const ConvParams& p) {
-  constexpr std::int64_t kMinInChannels = 8;  // with less, the transforms take most of the time
   if (p.in_channels < kMinInChannels || DirectCost(p) < WinogradCost(p, 4)) return 0;
   // Where both take as long, F(6x6): small tiles of a picture should be computed as large ones are.
   const std::int64_t weight_bytes = p.in_channels * p.out_channels * 64 * sizeof(float);
@@ -338,6 +340,10 @@ class WinogradConv final : public Kernel {
 }  // namespace
 
 int ChooseWinogradTile(const ConvParams& p) { return IsPlain3x3(p) ? ChooseTile(p) : 0; }
+
+bool MayUseWinograd(const ConvParams& p) {
+  return IsPlain3x3(p) && p.in_channels >= kMinInChannels;
+}
 
 std::unique_ptr<Kernel> MakeWinogradConv(const ConvParams& p, const ConvConstants& constants,
                                          PackCache& packs) {

@@ -57,6 +57,7 @@ void ForEachPixel(std::int64_t planes, std::int64_t h, std::int64_t w, const Tur
 // Takes inputs from either end.
 ReceptiveField::Axis Symmetric(ReceptiveField::Axis axis) {
   axis.before = axis.after = std::max(axis.before, axis.after);
+  axis.exact_before = axis.exact_after = std::max(axis.exact_before, axis.exact_after);
   return axis;
 }
 
@@ -78,7 +79,11 @@ class SelfEnsemble final : public TileModel {
     transposes_ =
         x.scale_num == y.scale_num && x.scale_den == y.scale_den && x.alignment == y.alignment &&
         (!traits_.fixed_input || traits_.fixed_input->width == traits_.fixed_input->height);
-    if (transposes_) x.before = x.after = y.before = y.after = std::max(x.before, y.before);
+    if (transposes_) {
+      x.before = x.after = y.before = y.after = std::max(x.before, y.before);
+      x.exact_before = x.exact_after = y.exact_before = y.exact_after =
+          std::max(x.exact_before, y.exact_before);
+    }
   }
 
   const std::string& name() const override { return model_->name(); }

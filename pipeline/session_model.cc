@@ -210,6 +210,8 @@ class SessionModel final : public TileModel {
     const std::int64_t crop = missing / (2 * axis.scale_num);
     axis.before += static_cast<int>(crop);
     axis.after = std::max(0, axis.after - static_cast<int>(crop));
+    axis.exact_before += static_cast<int>(crop);
+    axis.exact_after = std::max(0, axis.exact_after - static_cast<int>(crop));
     return crop;
   }
 

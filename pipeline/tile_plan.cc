@@ -106,9 +106,16 @@ TilePlan PlanTiles(std::int64_t width, std::int64_t height, const TileModel& mod
   } else if (traits.local || options.overlap) {
     choice = Fastest(x, y, model, options, row_bytes);
   }
-  return {.tiling = MakeTiling(x, choice.columns, y, choice.rows),
-          .workers = choice.workers,
-          .threads = options.threads};
+  TilePlan plan{.tiling = MakeTiling(x, choice.columns, y, choice.rows),
+                .workers = choice.workers,
+                .threads = options.threads};
+  if (plan.tiling.tiles.size() > 1 && traits.local && !traits.fixed_input && !options.overlap) {
+    const std::size_t picture_bytes = PictureBytes(y, choice.rows, row_bytes);
+    const std::size_t bytes = options.memory_bytes - std::min(options.memory_bytes, picture_bytes);
+    plan.exact =
+        MakeExactCut(x, y, plan.tiling, model, bytes / static_cast<std::size_t>(plan.workers));
+  }
+  return plan;
 }
 
 }  // namespace tessera

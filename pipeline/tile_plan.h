@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "pipeline/exact_tiles.h"
 #include "pipeline/tile_model.h"
 #include "pipeline/tiler.h"
 
@@ -29,6 +30,9 @@ struct TilePlan {
   Tiling tiling;
   int workers = 1;
   int threads = 1;  // in all; worker i has ThreadsOf(i)
+  // What to do with tiles whose RoundingMayShow: their exact tiles are run and taken instead. Only
+  // where nothing else is asked for (an overlap) or needed (inputs of one size).
+  std::optional<ExactCut> exact = std::nullopt;
 
   int ThreadsOf(int worker) const {
     return threads / workers + (worker < threads % workers ? 1 : 0);

@@ -1,5 +1,9 @@
 #include "pipeline/tile_runner.h"
 
+#include <algorithm>
+
+#include "pipeline/exact_tiles.h"
+
 namespace tessera {
 namespace {
 
@@ -52,12 +56,21 @@ PlanesView TileRunner::Run(const Tile& tile, Workspace& work, Parallel& parallel
   return planes;
 }
 
+bool TileRunner::RoundingMayShow(const Workspace& work) {
+  return std::any_of(work.outputs.begin(), work.outputs.end(), [](const auto& outputs) {
+    return !outputs.empty() &&
+           tessera::RoundingMayShow(
+               {outputs[0].template data<float>(), static_cast<std::size_t>(outputs[0].size())});
+  });
+}
+
 PlanesView TileRunner::RunNetwork(const Tile& tile, std::array<int, 3> channels, Workspace& work,
                                   std::size_t run, Parallel& parallel) const {
   const int count = model_.traits().channels;
   const Rect& rect = tile.input;
-  if (!work.input.view().present())
-    work.input = Tensor(DType::kFloat32, {1, count, rect.height, rect.width});
+  const Shape input{1, count, rect.height, rect.width};
+  if (!work.input.view().present() || work.input.shape() != input)
+    work.input = Tensor(DType::kFloat32, input);
   const Rect from{rect.x - plan_.x.border, rect.y - plan_.y.border, rect.width, rect.height};
   for (int c = 0; c < count; ++c) {
     float* plane = work.input.data<float>() + c * rect.width * rect.height;

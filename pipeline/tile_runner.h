@@ -29,6 +29,9 @@ class TileRunner {
   // The own picture's part tile.output, with alpha if the network is to make it. It lies in `work`.
   PlanesView Run(const Tile& tile, Workspace& work, Parallel& parallel) const;
 
+  // Whether it may in what the last Run has left there (see exact_tiles.h).
+  static bool RoundingMayShow(const Workspace& work);
+
  private:
   // Runs the network on channels of the picture, as many as it takes. Returns its planes for
   // tile.output.

@@ -9,6 +9,7 @@ namespace tessera {
 namespace {
 
 std::int64_t CeilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t RoundDownTo(std::int64_t a, std::int64_t b) { return a / b * b; }
 std::int64_t RoundUpTo(std::int64_t a, std::int64_t b) { return CeilDiv(a, b) * b; }
 
 }  // namespace
@@ -19,6 +20,8 @@ AxisCut::AxisCut(std::int64_t length, const ReceptiveField::Axis& field,
       scale_den_(field.scale_den),
       before_(options.halo.value_or(field.before + kGridMargin)),
       after_(options.halo.value_or(field.after + kGridMargin)),
+      exact_before_(std::max(field.before, field.exact_before)),
+      exact_after_(std::max(field.after, field.exact_after)),
       fixed_input_(options.fixed_input) {
   // A crop may start at these only: the network's own steps, and whole output pixels.
   const std::int64_t unit = std::lcm<std::int64_t>(field.alignment, scale_den_);
@@ -27,7 +30,7 @@ AxisCut::AxisCut(std::int64_t length, const ReceptiveField::Axis& field,
   Require(output_ > 0, length, " pixels are too few for this model's scale of ", scale_num_, "/",
           scale_den_);
   if (!fixed_input_) {
-    grid_ = std::lcm(unit, kTileGrid);
+    grid_ = unit * kTileGrid;
     padded_ = RoundUpTo(length, unit);
   } else {
     // One tile size only: there is no other rounding to agree with.
@@ -97,6 +100,30 @@ std::int64_t AxisCut::LongestOutput(std::int64_t count) const {
   std::int64_t longest = 0;
   for (const Piece& piece : Pieces(count)) longest = std::max(longest, piece.end - piece.begin);
   return longest;
+}
+
+std::int64_t AxisCut::ExactLength(std::int64_t own) const {
+  // Wherever the own pixels begin, the input begins at a multiple of the grid.
+  const std::int64_t needed = exact_before_ + (grid_ - 1) + own + exact_after_;
+  return padded_ - RoundDownTo(std::max<std::int64_t>(0, padded_ - needed), grid_);
+}
+
+std::vector<AxisCut::Piece> AxisCut::ExactPieces(std::int64_t begin, std::int64_t end,
+                                                 std::int64_t length) const {
+  std::vector<Piece> pieces;
+  while (begin < end) {
+    Piece piece{.begin = begin, .end = end};
+    const std::int64_t first = begin * scale_den_ / scale_num_ - exact_before_;
+    piece.input = std::min(RoundDownTo(std::max<std::int64_t>(0, first), grid_), padded_ - length);
+    piece.output = piece.input * scale_num_ / scale_den_;
+    if (piece.input + length < padded_) {
+      const std::int64_t past = RoundDownTo(piece.input + length - exact_after_, scale_den_);
+      piece.end = std::min(end, past * scale_num_ / scale_den_);
+    }
+    pieces.push_back(piece);
+    begin = piece.end;
+  }
+  return pieces;
 }
 
 Tiling MakeTiling(const AxisCut& x, std::int64_t columns, const AxisCut& y, std::int64_t rows) {

@@ -7,6 +7,7 @@
 // serve them all; a tile at the border has no halo on that side and more pixels of its own.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -17,7 +18,8 @@
 namespace tessera {
 
 // Winograd kernels compute output pixels in blocks of 6x6 or 4x4 and round by a pixel's place in
-// its block. Tiles whose inputs start at multiples of both keep every pixel in its place.
+// its block. Tiles whose inputs start at multiples of both, in the smallest of the network's
+// layers, keep every pixel in its place.
 inline constexpr std::int64_t kTileGrid = 12;
 // Input pixels beyond the receptive field that share a block with it.
 inline constexpr std::int64_t kGridMargin = 6;
@@ -58,12 +60,25 @@ class AxisCut {
   // The most output pixels that one of the pieces gives.
   std::int64_t LongestOutput(std::int64_t count) const;
 
+  // Input pixels that so many output pixels are made of, rounded up.
+  std::int64_t InputLength(std::int64_t output) const {
+    return (output * scale_den_ + scale_num_ - 1) / scale_num_;
+  }
+
+  // How far around itself an input pixel matters to the bit, the farther side.
+  std::int64_t ExactHalo() const { return std::max(exact_before_, exact_after_); }
+  // Length of an input that gives `own` input pixels' output as the uncut axis would, to the bit.
+  std::int64_t ExactLength(std::int64_t own) const;
+  // The output pixels [begin, end) of one of Pieces from inputs of such a length, to the bit.
+  std::vector<Piece> ExactPieces(std::int64_t begin, std::int64_t end, std::int64_t length) const;
+
  private:
   std::int64_t LastStart(std::int64_t count) const;
 
   std::int64_t scale_num_, scale_den_;
   std::int64_t grid_;  // tiles start at multiples of this
   std::int64_t before_, after_;
+  std::int64_t exact_before_, exact_after_;
   std::int64_t padded_, output_;
   std::int64_t steps_;  // what is to be shared out: grid steps of the axis less one pair of halos
   std::optional<std::int64_t> fixed_input_ = std::nullopt;

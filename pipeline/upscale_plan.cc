@@ -43,6 +43,11 @@ ExtendedAxis ExtendAxis(std::int64_t length, std::int64_t result, const Receptiv
 // Rows of the input that a tile of the result is made of.
 Span TileInputRows(const UpscalePlan& plan, const Tile& tile, const ResampleGeometry* alpha) {
   Span rows{tile.input.y, tile.input.bottom()};
+  if (plan.tiles.exact) {
+    const std::vector<Tile> exact = plan.tiles.exact->TilesFor(tile);
+    rows = {std::min(rows.begin, exact.front().input.y),
+            std::max(rows.end, exact.back().input.bottom())};
+  }
   const std::int64_t begin = std::max<std::int64_t>(0, tile.output.y - plan.y.own_begin);
   const std::int64_t end = std::min(plan.y.result, tile.output.bottom() - plan.y.own_begin);
   if (alpha != nullptr && !plan.resampled && begin < end) {

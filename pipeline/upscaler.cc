@@ -101,13 +101,21 @@ void Upscaler::Upscale(const Picture& in, const Picture& out, const RowFlow& flo
     const auto index = static_cast<std::size_t>(&tile - tiles.data());
     const Span rows = order.WaitForTurn(index);
     if (flow.need) flow.need(rows.begin, rows.end);
-    const PlanesView planes =
-        runner.Run(tile, workspaces[static_cast<std::size_t>(worker)], parallel);
-    if (const auto bad = result->Put(tile.output, planes, parallel)) {
+    TileRunner::Workspace& work = workspaces[static_cast<std::size_t>(worker)];
+    const auto put = [&](const Rect& rect, const PlanesView& planes) {
+      const auto bad = result->Put(rect, planes, parallel);
+      if (!bad) return;
       throw Error(StrCat("the result holds a value that is no finite number at (", bad->x, ", ",
                          bad->y, "), in the tile for (", tile.input.x - plan.x.border, ", ",
                          tile.input.y - plan.y.border, ") to (", tile.input.right() - plan.x.border,
                          ", ", tile.input.bottom() - plan.y.border, ") of the input"));
+    };
+    const PlanesView planes = runner.Run(tile, work, parallel);
+    if (plan.tiles.exact && TileRunner::RoundingMayShow(work)) {
+      for (const Tile& exact : plan.tiles.exact->TilesFor(tile))
+        put(exact.output, runner.Run(exact, work, parallel));
+    } else {
+      put(tile.output, planes);
     }
     const std::lock_guard lock(progress_mutex);
     const std::size_t done = order.Done(index);

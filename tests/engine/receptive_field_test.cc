@@ -31,6 +31,29 @@ TEST(ReceptiveField, StackedConvolutionsAddUp) {
   EXPECT_EQ(field->height.alignment, 1);
 }
 
+// Winograd kernels compute blocks of six pixels; they need channels enough.
+TEST(ReceptiveField, BlocksOfPixelsWidenTheExactField) {
+  for (const std::int64_t channels : {1, 16}) {
+    TestModel m;
+    m.Input("x", {1, channels, -1, -1}).Noise("w", {channels, channels, 3, 3});
+    m.Noise("p", {channels, channels, 1, 1});
+    m.Node("Conv", {"x", "w"}, {"a"}, {{"pads", Ints{1, 1, 1, 1}}});
+    m.Node("Relu", {"a"}, {"b"});
+    m.Node("Conv", {"b", "p"}, {"c"});
+    m.Node("Relu", {"c"}, {"d"});
+    m.Node("Conv", {"d", "w"}, {"y"}, {{"pads", Ints{1, 1, 1, 1}}}).Output("y");
+    const auto field = Field(m, {1, channels, 32, 32});
+    ASSERT_TRUE(field);
+    EXPECT_EQ(field->width.before, 2);
+    EXPECT_EQ(field->height.after, 2);
+    const int exact = channels == 1 ? 2 : 2 * 6;
+    EXPECT_EQ(field->width.exact_before, exact);
+    EXPECT_EQ(field->width.exact_after, exact);
+    EXPECT_EQ(field->height.exact_before, exact);
+    EXPECT_EQ(field->height.exact_after, exact);
+  }
+}
+
 TEST(ReceptiveField, PixelShuffleAndShortcutGiveTheScale) {
   TestModel m;
   m.Input("x", {1, 1, -1, -1}).Noise("w", {4, 1, 3, 3}).Floats("s", {4}, {1, 1, 2, 2});
@@ -104,6 +127,36 @@ TEST(ReceptiveField, AbsurdScalesAndFieldsHaveNone) {
   }
   wide.Output("x3");
   EXPECT_FALSE(Field(wide, {1, 1, 8, 8}));
+}
+
+// Sizes that are computed as a multiple of the input's have a field; others have none.
+TEST(ReceptiveField, SizesCountIfTheyFollowTheInput) {
+  const auto resized = [](std::int64_t times, std::int64_t over) {
+    TestModel m;
+    m.Input("x", {1, 1, -1, -1}).Ints("from", {2}).Ints("to", {4}).Ints("axis", {0});
+    m.Ints("times", {times}).Ints("over", {over}).Ints("head", {1, 1});
+    m.Node("Shape", {"x"}, {"shape"}).Node("Slice", {"shape", "from", "to", "axis"}, {"size"});
+    m.Node("Div", {"size", "over"}, {"part"}).Node("Mul", {"part", "times"}, {"new_size"});
+    m.Node("Concat", {"head", "new_size"}, {"sizes"}, {{"axis", std::int64_t{0}}});
+    m.Node("Resize", {"x", "", "", "sizes"}, {"y"}, {{"mode", "linear"}}).Output("y");
+    return Field(m, {1, 1, 64, 96});
+  };
+  const auto doubled = resized(2, 1);
+  ASSERT_TRUE(doubled);
+  EXPECT_EQ(doubled->width.scale_num, 2);
+  EXPECT_EQ(doubled->height.scale_den, 1);
+  EXPECT_EQ(doubled->width.before, 1);
+  const auto halved = resized(1, 2);
+  ASSERT_TRUE(halved);
+  EXPECT_EQ(halved->width.scale_den, 2);
+  EXPECT_EQ(halved->width.alignment, 2);
+  // Cut to a multiple of 32.
+  EXPECT_FALSE(resized(32, 32));
+
+  TestModel constant;
+  constant.Input("x", {1, 1, -1, -1}).Ints("sizes", {1, 1, 128, 192});
+  constant.Node("Resize", {"x", "", "", "sizes"}, {"y"}, {{"mode", "linear"}}).Output("y");
+  EXPECT_FALSE(Field(constant, {1, 1, 64, 96}));
 }
 
 TEST(ReceptiveField, GlobalOperatorsHaveNone) {

@@ -17,6 +17,8 @@ struct FakeConvOptions {
   int channels = 3;
   int scale = 2;
   int radius = 3;     // what it looks at
+  int rounding = 0;   // of that, what only matters to the bit, as it says
+  float gain = 1;     // of the result, about kMean
   int alignment = 1;  // refuses other sizes than multiples; treats pixels by their place in these
   int phase = 1;      // treats pixels by x and y modulo this, as Winograd kernels round
   std::optional<ModelTraits::Size> fixed_input = std::nullopt;
@@ -30,8 +32,10 @@ class FakeConv : public TileModel {
     traits_.channels = options.channels;
     const ReceptiveField::Axis axis{.scale_num = options.scale,
                                     .scale_den = 1,
-                                    .before = options.radius,
-                                    .after = options.radius,
+                                    .before = options.radius - options.rounding,
+                                    .after = options.radius - options.rounding,
+                                    .exact_before = options.radius,
+                                    .exact_after = options.radius,
                                     .alignment = options.alignment};
     traits_.field = {axis, axis};
     traits_.fixed_input = options.fixed_input;
@@ -75,7 +79,7 @@ class FakeConv : public TileModel {
           for (std::int64_t sy = 0; sy < s; ++sy) {
             for (std::int64_t sx = 0; sx < s; ++sx) {
               out[(c * h * s + y * s + sy) * w * s + x * s + sx] =
-                  sum + 0.01f * static_cast<float>(sy - sx);
+                  kMean + options_.gain * (sum - kMean) + 0.01f * static_cast<float>(sy - sx);
             }
           }
         }
@@ -86,6 +90,8 @@ class FakeConv : public TileModel {
   std::atomic<int> runs = 0;
 
  private:
+  static constexpr float kMean = 0.4f;  // of results for noise
+
   std::string name_ = "fake";
   FakeConvOptions options_;
   ModelTraits traits_;

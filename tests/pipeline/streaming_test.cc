@@ -135,7 +135,10 @@ TEST_F(Streaming, OutputThatIsNotCommittedLeavesNothing) {
 // with; a reader of the result that takes its rows when they are said to be complete, some of them
 // late, as an encoder does. Both pictures hold no more rows than the plan says.
 TEST_F(Streaming, UpscalerWorksOnWindowsOfRows) {
-  for (const int channels : {1, 3, 4}) {
+  // The last one's tiles are run twice, with more rows around them.
+  const std::pair<int, FakeConvOptions> cases[] = {
+      {1, {}}, {3, {}}, {4, {}}, {3, {.radius = 4, .rounding = 3, .gain = 40}}};
+  for (const auto& [channels, model] : cases) {
     for (const double resampled : {1.0, 0.7, 0.1, 1.6}) {
       for (const auto& [w, h] : {std::pair{90, 400}, {400, 60}, {5, 900}}) {
         SCOPED_TRACE(testing::Message() << channels << " channels, resampled by " << resampled
@@ -146,7 +149,7 @@ TEST_F(Streaming, UpscalerWorksOnWindowsOfRows) {
             .height = std::lround(2 * h * resampled),
             .channels = channels};
         for (const int workers : {1, 3}) {
-          const Upscaler upscaler(std::make_unique<FakeConv>(),
+          const Upscaler upscaler(std::make_unique<FakeConv>(model),
                                   {.tile = 48, .threads = 3, .workers = workers});
           const Picture expected = upscaler.Upscale(in, format);
 

@@ -65,8 +65,7 @@ TEST(AxisCut, HoldsItsRulesForRandomNetworksAndLengths) {
     std::optional<std::int64_t> halo;
     if (in(0, 2) == 0) halo = in(0, 20);
     const AxisCut cut(length, field, {.halo = halo, .fixed_input = {}});
-    const std::int64_t grid =
-        std::lcm<std::int64_t>(std::lcm<std::int64_t>(field.alignment, field.scale_den), kTileGrid);
+    const std::int64_t grid = std::lcm<std::int64_t>(field.alignment, field.scale_den) * kTileGrid;
     EXPECT_EQ(cut.output_length(),
               static_cast<std::int64_t>(std::floor(
                   static_cast<double>(length * field.scale_num) / field.scale_den + 0.5)));
@@ -75,6 +74,50 @@ TEST(AxisCut, HoldsItsRulesForRandomNetworksAndLengths) {
       CheckCut(cut, length, field, count, halo.value_or(field.before + kGridMargin),
                halo.value_or(field.after + kGridMargin), grid);
       if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(AxisCut, ExactPiecesHaveTheirHalos) {
+  std::mt19937 random(8);
+  const auto in = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  for (int i = 0; i < 2000; ++i) {
+    Axis field{.scale_num = in(1, 4),
+               .before = in(0, 20),
+               .after = in(0, 20),
+               .exact_before = in(20, 90),
+               .exact_after = in(20, 90),
+               .alignment = std::array{1, 2, 5}[static_cast<std::size_t>(in(0, 2))]};
+    if (in(0, 3) == 0) field = {.scale_num = 3, .scale_den = 2, .exact_before = 30, .alignment = 2};
+    const std::int64_t length = in(2, 1500), own = in(1, 300);
+    SCOPED_TRACE(StrCat("length ", length, ", own ", own, ", scale ", field.scale_num, "/",
+                        field.scale_den, ", alignment ", field.alignment));
+    const AxisCut cut(length, field);
+    const std::int64_t grid = std::lcm(field.alignment, field.scale_den) * kTileGrid;
+    const std::int64_t size = cut.ExactLength(in(field.scale_den, 300)),
+                       padded = cut.padded_length();
+    ASSERT_LE(size, padded);
+    for (const AxisCut::Piece& whole : cut.Pieces(cut.CountFor(own))) {
+      std::int64_t next = whole.begin;
+      for (const AxisCut::Piece& p : cut.ExactPieces(whole.begin, whole.end, size)) {
+        ASSERT_EQ(p.begin, next);
+        ASSERT_GT(p.end, p.begin);
+        next = p.end;
+        ASSERT_GE(p.input, 0);
+        ASSERT_LE(p.input + size, padded);
+        ASSERT_EQ(p.input % grid, 0);
+        ASSERT_EQ(p.output * field.scale_den, p.input * field.scale_num);
+        if (p.input > 0) {
+          ASSERT_GE(p.begin * field.scale_den, (p.input + field.exact_before) * field.scale_num);
+        }
+        if (p.input + size < padded) {
+          ASSERT_LE(p.end * field.scale_den,
+                    (p.input + size - field.exact_after) * field.scale_num);
+        }
+      }
+      ASSERT_EQ(next, whole.end);
     }
   }
 }

@@ -15,7 +15,7 @@
 #include "pipeline/planes.h"
 #include "pipeline/session_model.h"
 #include "pipeline/tile_workers.h"
-#include "pipeline/upscaler.h"
+#include "tests/pipeline/compare_tiles.h"
 #include "tests/pipeline/test_pictures.h"
 #include "tests/shared_files.h"
 
@@ -23,11 +23,9 @@ namespace tessera {
 namespace {
 
 constexpr std::int64_t kSizes[][2] = {{1, 1}, {7, 5}, {123, 120}, {543, 37}};
-constexpr int kUntiled = 1 << 20;
 
-// Gradients, edges, lines and texture, as photographs and drawings have them. Pure noise and
-// 1-pixel patterns are left out: some networks answer them with values of a thousand and more,
-// where the rounding of any fast convolution is larger than an 8-bit level.
+// Gradients, edges, lines and texture, as photographs and drawings have them. For pure noise and
+// 1-pixel patterns, see tiling_patterns_test.cc.
 Picture TestPicture(std::int64_t width, std::int64_t height) {
   const Picture grain = NoisePicture({.width = width, .height = height}, 3);
   Picture picture({.width = width, .height = height});
@@ -90,38 +88,6 @@ std::vector<float> Floats(TileModel& model, const Picture& in, int tile) {
     }
   });
   return planes;
-}
-
-Picture Upscale(const std::shared_ptr<Session>& session, const Picture& in,
-                const TileOptions& options) {
-  const Upscaler upscaler(MakeSessionModel(session, "model"), options);
-  PictureFormat out = in.format();
-  const Upscaler::Size size = upscaler.OwnSize(in.width(), in.height());
-  out.width = size.width;
-  out.height = size.height;
-  return upscaler.Upscale(in, out);
-}
-
-struct Difference {
-  int max = 0;
-  double share = 0;  // of the samples that differ
-};
-
-Difference Compare(const Picture& a, const Picture& b) {
-  Difference difference;
-  std::int64_t differing = 0, all = 0;
-  for (std::int64_t y = 0; y < a.height(); ++y) {
-    for (std::int64_t x = 0; x < a.width(); ++x) {
-      for (int c = 0; c < a.format().channels; ++c, ++all) {
-        const int d =
-            std::abs(static_cast<int>(Sample(a, x, y, c)) - static_cast<int>(Sample(b, x, y, c)));
-        difference.max = std::max(difference.max, d);
-        differing += d != 0;
-      }
-    }
-  }
-  difference.share = static_cast<double>(differing) / static_cast<double>(all);
-  return difference;
 }
 
 using MakePicture = Picture (*)(std::int64_t width, std::int64_t height);
