@@ -170,7 +170,7 @@ TEST_F(Batches, AFailureStopsNoOther) {
   std::vector<BatchFile> files = Files(5);
   WriteBytes(files[0].input, "no picture");
   WriteBytes(files[2].input, ReadBytes(files[2].input).substr(0, 300));
-  files[3].job.size.scale = 1e8;
+  files[3].job.size.scale = 1e10;
   UpscaleFiles(upscaler, files, {.files = 2}, recorder_);
   ASSERT_EQ(recorder_.reasons.size(), 3u);
   for (const char* name : {"in0.png: ", "in2.png: ", "in3.png: "}) {
