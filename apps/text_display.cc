@@ -83,7 +83,7 @@ class TextDisplay final : public ProgressDisplay {
     const std::pair<std::size_t, const char*> reasons[] = {
         {list.up_to_date, "up to date"},    {list.hidden, "hidden"},
         {list.not_pictures, "no pictures"}, {list.subfolders, "subfolders"},
-        {list.loops, "links that loop"},    {list.results, "results of earlier"}};
+        {list.loops, "links that loop"},    {list.results, "earlier results"}};
     std::size_t skipped = 0;
     std::string why;
     for (const auto& [count, reason] : reasons) {

@@ -21,10 +21,12 @@
 #include "apps/upscale_arguments.h"
 #include "apps/upscale_model.h"
 #include "apps/upscale_progress.h"
+#include "engine/thread_team.h"
 #include "ops/error.h"
 #include "pipeline/batch.h"
 #include "pipeline/display_name.h"
 #include "pipeline/file_list.h"
+#include "pipeline/limited_model.h"
 
 namespace {
 
@@ -115,9 +117,12 @@ int Run(UpscaleArguments& arguments) {
   std::vector<BatchFile> files;
   UpscaleProgress* progress = nullptr;
   try {
+    CpuBudget::OfProcess().Limit(arguments.tiles.threads);
     auto model = LoadModel(arguments.model, arguments.job.size.scale);
     arguments.list.scale = ScaleText(arguments.job.size, *model);
-    upscaler.emplace(std::move(model), arguments.tiles, arguments.picture);
+    // The CPUs are for all files in work together.
+    upscaler.emplace(MakeLimitedModel(std::move(model), arguments.tiles.threads), arguments.tiles,
+                     arguments.picture);
     FileList list = ListFiles(arguments.list);
     RequireEffects(arguments, list);
     files = MakeBatch(arguments, list);

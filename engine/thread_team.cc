@@ -52,6 +52,12 @@ CpuBudget& CpuBudget::OfProcess() {
   return budget;
 }
 
+void CpuBudget::Limit(int cpus) {
+  const std::lock_guard lock(mutex_);
+  cpus_ = std::max(1, std::min(cpus_, cpus));
+  Update();
+}
+
 void CpuBudget::Update() { free_ = std::max(0, cpus_ - callers_ - serving_); }
 
 void CpuBudget::Assign(Helper& helper, ThreadTeam& team) {

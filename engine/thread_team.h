@@ -27,8 +27,10 @@ class CpuBudget {
   CpuBudget(const CpuBudget&) = delete;
   CpuBudget& operator=(const CpuBudget&) = delete;
 
-  // That of this process: AvailableCpus().
+  // That of this process: AvailableCpus(), unless it was limited.
   static CpuBudget& OfProcess();
+  // Takes away all CPUs but so many. While no team is at work.
+  void Limit(int cpus);
 
  private:
   friend class ThreadTeam;
@@ -48,7 +50,7 @@ class CpuBudget {
 
   void Serve(Helper& helper);
 
-  const int cpus_;
+  int cpus_;
   std::mutex mutex_;
   std::condition_variable detached_;  // a helper has left its team
   std::vector<std::unique_ptr<Helper>> helpers_;

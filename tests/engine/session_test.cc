@@ -515,6 +515,21 @@ TEST(ThreadTeam, TeamsKeepToTheBudget) {
   EXPECT_GE(most.load(), 2);
 }
 
+TEST(ThreadTeam, ALimitTakesCpusAway) {
+  CpuBudget budget(4);
+  budget.Limit(2);
+  ThreadTeam team(4, budget);
+  std::atomic<int> at_work{0}, most{0};
+  team.For(100, [&](std::int64_t, int) {
+    const int now = ++at_work;
+    for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) {
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    --at_work;
+  });
+  EXPECT_EQ(most.load(), 2);
+}
+
 // A run that was started while others had all CPUs takes helpers as soon as there are some.
 TEST(ThreadTeam, TakesHelpersThatBecomeFree) {
   CpuBudget budget(2);
