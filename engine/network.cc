@@ -14,9 +14,14 @@
 namespace tessera {
 namespace {
 
+// Buffers that wait for a run with other inputs than the present one: so that a tracker's two
+// shapes do not allocate, and that pictures of a hundred sizes do not take memory for eight.
+constexpr std::size_t kMaxIdleBytes = std::size_t{64} << 20;
+
 // Everything that one run of a plan writes to, and the views of all steps into it.
 struct RunState {
   AlignedBuffer arena, scratch;
+  std::size_t bytes() const { return arena.size() + scratch.size(); }
   std::unique_ptr<ThreadTeam> team;  // once a caller has brought no threads
   std::vector<TensorView> views;     // of all steps, inputs then outputs
   // Views that point to the caller's tensors, set anew for each run.
@@ -213,16 +218,24 @@ struct Network::Program {
                       });
   }
 
-  std::unique_ptr<RunState> Acquire() {
-    {
-      std::lock_guard lock(mutex);
-      if (!idle.empty()) {
-        std::unique_ptr<RunState> state = std::move(idle.back());
-        idle.pop_back();
-        return state;
-      }
-    }
-    return MakeRunState(plan);
+  // Null if none is idle.
+  std::unique_ptr<RunState> TakeIdle() {
+    std::lock_guard lock(mutex);
+    if (idle.empty()) return nullptr;
+    std::unique_ptr<RunState> state = std::move(idle.back());
+    idle.pop_back();
+    return state;
+  }
+
+  // Drops idle states beyond `limit` bytes in all; returns what is left of the limit.
+  std::size_t DropIdle(std::size_t limit) {
+    std::lock_guard lock(mutex);
+    std::erase_if(idle, [&](const std::unique_ptr<RunState>& state) {
+      if (state->bytes() > limit) return true;
+      limit -= state->bytes();
+      return false;
+    });
+    return limit;
   }
 
   void Release(std::unique_ptr<RunState> state) {
@@ -390,6 +403,12 @@ std::size_t Network::ArenaBytes(std::span<const TensorView> inputs) {
   return ProgramFor(inputs)->plan.arena_bytes;
 }
 
+void Network::DropIdleStates() {
+  std::lock_guard lock(mutex_);
+  std::size_t limit = kMaxIdleBytes;
+  for (const std::shared_ptr<Program>& program : programs_) limit = program->DropIdle(limit);
+}
+
 void Network::Run(std::span<const TensorView> inputs, std::vector<Tensor>& outputs,
                   Parallel* parallel, Profiler& profiler) {
   const std::shared_ptr<Program> program = ProgramFor(inputs);
@@ -397,7 +416,11 @@ void Network::Run(std::span<const TensorView> inputs, std::vector<Tensor>& outpu
   const FlushDenormals flush;
   std::unique_ptr<RunState> state;
   try {
-    state = program->Acquire();
+    state = program->TakeIdle();
+    if (state == nullptr) {
+      DropIdleStates();
+      state = MakeRunState(plan);
+    }
     if (parallel == nullptr && state->team == nullptr) {
       state->team = std::make_unique<ThreadTeam>(AvailableCpus());
     }

@@ -63,6 +63,8 @@ class Network {
   void Split(Graph graph, Program& program);
   void RunLater(Program& program, std::span<void* const> input_bytes, std::vector<Tensor> known,
                 std::vector<Tensor>& outputs, Parallel& parallel, Profiler& profiler);
+  // Leaves few buffers of earlier runs, those of the last ones.
+  void DropIdleStates();
   // Throws Error if output i is declared otherwise.
   void CheckOutputType(std::size_t i, DType dtype) const;
 

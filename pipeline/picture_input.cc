@@ -1,8 +1,6 @@
 #include "pipeline/picture_input.h"
 
 #include <algorithm>
-#include <cstring>
-#include <system_error>
 #include <utility>
 
 #include "ops/error.h"
@@ -16,7 +14,7 @@ auto PictureInput::WithReader(F&& f) {
   if (error_) std::rethrow_exception(error_);
   try {
     return NamingInput(path_, [&] {
-      if (reader_ == nullptr) Open();
+      if (reader_ == nullptr) reader_ = OpenImage(path_, options_);
       return f();
     });
   } catch (...) {
@@ -25,10 +23,9 @@ auto PictureInput::WithReader(F&& f) {
   }
 }
 
-void PictureInput::Open() {
-  reader_ = OpenImage(path_, options_);
+void PictureInput::Allocate(std::int64_t rows) {
   const PictureFormat& format = reader_->format();
-  picture_ = Picture(format, WindowRows(0));
+  picture_ = Picture(format, WindowRows(rows));
   if (format.HasAlpha()) fill_.emplace(picture_);
 }
 
@@ -38,9 +35,7 @@ std::int64_t PictureInput::RowsAround() const {
 }
 
 std::int64_t PictureInput::WindowRows(std::int64_t rows) const {
-  const PictureFormat& format = reader_->format();
-  const auto ahead = static_cast<std::int64_t>(ahead_bytes_ / format.RowBytes());
-  return std::min(format.height, std::max(rows, ahead) + RowsAround());
+  return std::min(reader_->format().height, rows + RowsAround());
 }
 
 const PictureFormat& PictureInput::format() {
@@ -48,17 +43,16 @@ const PictureFormat& PictureInput::format() {
 }
 
 const Picture& PictureInput::picture() {
-  WithReader([] {});
+  WithReader([&] {
+    if (picture_.bytes() == 0) Allocate(reader_->format().height);
+  });
   return picture_;
 }
 
 void PictureInput::HoldRows(std::int64_t rows) {
   WithReader([&] {
-    if (WindowRows(rows) <= picture_.held_rows()) return;
-    Picture larger(picture_.format(), WindowRows(rows));
-    for (std::int64_t y = std::max<std::int64_t>(0, read_ - picture_.held_rows()); y < read_; ++y)
-      std::memcpy(larger.Row(y), picture_.Row(y), picture_.format().RowBytes());
-    picture_ = std::move(larger);
+    Require(picture_.bytes() == 0, "the rows that are held are settled");
+    Allocate(rows);
   });
 }
 
@@ -81,6 +75,7 @@ void PictureInput::ReadRow() {
 void PictureInput::NeedRows(std::int64_t begin, std::int64_t end) {
   if (end <= complete_.load(std::memory_order_acquire)) return;
   WithReader([&] {
+    if (picture_.bytes() == 0) Allocate(reader_->format().height);
     begin_ = std::max(begin_, begin);
     const std::int64_t oldest = std::max<std::int64_t>(0, begin_ - RowsAround() / 2);
     while (complete_ < std::min(end, picture_.height())) {
@@ -91,38 +86,12 @@ void PictureInput::NeedRows(std::int64_t begin, std::int64_t end) {
   });
 }
 
-bool PictureInput::ReadMore() {
-  constexpr std::int64_t kRows = 16;
-  return WithReader([&] {
-    const std::int64_t oldest = std::max<std::int64_t>(0, begin_ - RowsAround() / 2);
-    const std::int64_t end = std::min(picture_.height(), oldest + picture_.held_rows());
-    for (std::int64_t i = 0; i < kRows && read_ < end; ++i) ReadRow();
-    return read_ < end;
-  });
-}
-
 std::vector<std::string> PictureInput::Warnings() {
   return WithReader([&] { return reader_->warnings(); });
 }
 
 const Metadata& PictureInput::metadata() {
   return *WithReader([&] { return &reader_->metadata(); });
-}
-
-ReadAhead::ReadAhead(PictureInput& input) {
-  const auto read = [&input](const std::stop_token& stop) {
-    try {
-      while (!stop.stop_requested() && input.ReadMore()) {
-      }
-    } catch (...) {
-      // Kept by `input`.
-    }
-  };
-  try {
-    thread_ = std::jthread(read);
-  } catch (const std::system_error&) {
-    // The system has no more threads: those who need the rows will read them.
-  }
 }
 
 }  // namespace tessera

@@ -61,9 +61,7 @@ PictureFormat OutputFormat(const Upscaler& upscaler, const FileJob& job, const P
   if (job.bit_depth) out.bit_depth = *job.bit_depth;
   out = HeldFormat(job.format, out);
   SetSize(upscaler, job.size, out);
-  const std::int64_t limit = MaxDimension(job.format);
-  Require(out.width <= limit && out.height <= limit, "the result would have ", out.width, "x",
-          out.height, " pixels; ", Name(job.format), " holds at most ", limit, " a side");
+  RequireHeldSize(job.format, out);
   return out;
 }
 
@@ -83,7 +81,7 @@ FilePlan PlanFile(const Upscaler& upscaler, PictureInput& input, const FileJob& 
     plan.memory_bytes = plan.upscale.bytes + input.MemoryBytes(plan.upscale.input_rows) +
                         static_cast<std::size_t>(HeldResultRows(job, plan.output, plan.upscale)) *
                             plan.output.RowBytes() +
-                        WriterBytes(job.format, plan.output);
+                        WriterBytes(job.format, plan.output, job.output != "-");
     return plan;
   });
 }
@@ -100,9 +98,13 @@ FileResult UpscaleFile(const Upscaler& upscaler, PictureInput& input, const File
   if (job.output != "-") NamingFile(job.output, [&] { AtomicFile::CheckTarget(job.output); });
   const FilePlan plan = PlanFile(upscaler, input, job);
   FileResult result{.input = plan.input, .output = plan.output};
+  WriteOptions write = job.write;
+  std::vector<std::string> lost;
+  if (!job.strip_metadata)
+    write.metadata = AdaptMetadata(input.metadata(), plan.output, job.format, lost);
   input.HoldRows(plan.upscale.input_rows);
   const Picture upscaled(plan.output, HeldResultRows(job, plan.output, plan.upscale));
-  PictureOutput output(job.output, job.format, upscaled, job.write);
+  PictureOutput output(job.output, job.format, upscaled, write);
   NamingInput(input.path(), [&] {
     upscaler.Upscale(
         input.picture(), upscaled,
@@ -115,6 +117,7 @@ FileResult UpscaleFile(const Upscaler& upscaler, PictureInput& input, const File
   output.Commit(team);
 
   result.notes = input.Warnings();
+  result.notes.insert(result.notes.end(), lost.begin(), lost.end());
   if (result.input.HasAlpha() && !result.output.HasAlpha())
     result.notes.push_back(StrCat(Name(job.format), " has no alpha: flattened on the background"));
   if (!job.bit_depth && result.input.bit_depth > result.output.bit_depth)

@@ -140,6 +140,8 @@ UpscalePlan PlanUpscale(const PictureFormat& in, const PictureFormat& out, const
   plan.bytes = model.RunBytes(plan.tiles.tiling.tile_width, plan.tiles.tiling.tile_height) *
                    static_cast<std::size_t>(plan.tiles.workers) +
                static_cast<std::size_t>(plan.held_own) * own.RowBytes();
+  plan.bytes +=
+      static_cast<std::size_t>(plan.y.own + out.height) * sizeof(std::int64_t);  // row_window.h
   if (plan.resampled)
     plan.bytes +=
         ResampleAxis::Bytes(plan.x.ResultGeometry()) + ResampleAxis::Bytes(plan.y.ResultGeometry());

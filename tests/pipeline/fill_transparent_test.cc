@@ -76,7 +76,7 @@ TEST(TransparentFill, TakesTheNearestColour) {
           EXPECT_TRUE(SamePixels(input.picture(), Filled(picture)))
               << channels << " channels, " << w << "x" << h << ", one of " << one_of;
           // In a window.
-          PictureInput narrow(folder / "in.png", {}, 1);
+          PictureInput narrow(folder / "in.png");
           narrow.HoldRows(1);
           const Picture expected = Filled(picture);
           for (std::int64_t y = 0; y < h; ++y) {

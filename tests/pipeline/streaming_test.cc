@@ -58,29 +58,23 @@ TEST_F(Streaming, InputDecodesWhatIsNeeded) {
   EXPECT_NO_THROW(input.NeedRows(0, 100));
 }
 
-TEST_F(Streaming, InputServesManyThreadsAndReadsAhead) {
+TEST_F(Streaming, InputServesManyThreads) {
   const Picture picture = NoisePicture({.width = 50, .height = 400});
   WritePicture(folder_ / "in.png", ImageFormat::kPng, picture);
-  for (const bool ahead : {false, true}) {
-    PictureInput input(folder_ / "in.png");
-    std::optional<ReadAhead> reading;
-    if (ahead) reading.emplace(input);
-    std::vector<std::jthread> threads;
-    for (std::int64_t t = 0; t < 4; ++t) {
-      threads.emplace_back([&, t] {
-        for (std::int64_t end = t; end <= 400; end += 3 + t) input.NeedRows(0, end);
-        input.NeedRows(0, 400);
-      });
-    }
-    threads.clear();
-    EXPECT_TRUE(SamePixels(input.picture(), picture));
-    EXPECT_FALSE(input.ReadMore());
+  PictureInput input(folder_ / "in.png");
+  std::vector<std::jthread> threads;
+  for (std::int64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::int64_t end = t; end <= 400; end += 3 + t) input.NeedRows(0, end);
+      input.NeedRows(0, 400);
+    });
   }
+  threads.clear();
+  EXPECT_TRUE(SamePixels(input.picture(), picture));
 }
 
-TEST_F(Streaming, ErrorsOfReadingAheadWaitForWhoNeedsTheRows) {
+TEST_F(Streaming, ErrorsStayForEveryUse) {
   PictureInput input(folder_ / "none.png");
-  { const ReadAhead reading(input); }
   EXPECT_THAT(ErrorOf([&] { input.NeedRows(0, 1); }), HasSubstr("none.png: cannot open"));
   EXPECT_THAT(ErrorOf([&] { input.format(); }), HasSubstr("none.png: cannot open"));
 }
@@ -215,9 +209,8 @@ TEST_F(Streaming, InputHoldsAWindowOfALargePicture) {
           SetSample(picture, x, y, 3, Sample(picture, x, y, 3) | 1);
     }
     WritePicture(folder_ / "in.png", ImageFormat::kPng, picture);
-    PictureInput input(folder_ / "in.png", {}, 1000);
+    PictureInput input(folder_ / "in.png");
     EXPECT_LT(input.MemoryBytes(100), 150 * picture.format().RowBytes());
-    { const ReadAhead ahead(input); }  // ends when the window is full
     input.HoldRows(100);
     EXPECT_LT(input.picture().held_rows(), 150);
     for (std::int64_t y = 0; y < 2000; y += 30) {
@@ -229,8 +222,9 @@ TEST_F(Streaming, InputHoldsAWindowOfALargePicture) {
             << i;
       }
     }
-    EXPECT_THAT(ErrorOf([&] { PictureInput(folder_ / "in.png", {}, 1000).NeedRows(0, 2000); }),
-                HasSubstr("more rows are needed"));
+    PictureInput narrow(folder_ / "in.png");
+    narrow.HoldRows(100);
+    EXPECT_THAT(ErrorOf([&] { narrow.NeedRows(0, 2000); }), HasSubstr("more rows are needed"));
   }
 }
 
