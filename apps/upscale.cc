@@ -1,4 +1,5 @@
 // upscale: makes pictures larger with a super-resolution network.
+#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -148,6 +149,9 @@ int main(int argc, char** argv) {
   ExitCleanlyWhenInterrupted([] {
     if (UpscaleProgress* progress = the_progress) progress->Interrupt();
   });
+  // Buffers of pictures go back to the system at once. Otherwise those of a thousand sizes leave
+  // the heap in pieces, and the program grows from picture to picture.
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
   std::signal(SIGPIPE, SIG_IGN);  // that nobody reads the messages does not spoil the picture
   try {
     UpscaleArguments arguments;

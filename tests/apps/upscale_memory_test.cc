@@ -91,7 +91,7 @@ TEST_F(UpscaleMemory, ManyPicturesTakeNoMoreThanAFew) {
   const auto run = [&](int begin, int end) {
     for (int i = begin; i < end; ++i)
       WriteSlope(StrCat("in/", i, ".png"), ImageFormat::kPng,
-                 {.width = 100 + 7 * (i % 40), .height = 300 - 5 * (i % 31)});
+                 {.width = 100 + 20 * (i % 5), .height = 300 - 30 * (i % 4)});
     return Upscale({Path("in"), Path("out"), "--skip-existing", "--threads", "2"});
   };
   const ProgramResult few = run(0, 80), many = run(80, 480);

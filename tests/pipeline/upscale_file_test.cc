@@ -161,7 +161,7 @@ TEST_F(UpscaleFileTest, ColoursUnderTransparencyDoNotShineThrough) {
 TEST_F(UpscaleFileTest, WhatCannotBeIsRefusedBeforehand) {
   const PictureFormat format{.width = 5000, .height = 10};
   EXPECT_THAT(PlanError(format, {.format = ImageFormat::kWebp}),
-              testing::AllOf(HasSubstr("in.png: the result would have 20000x40 pixels"),
+              testing::AllOf(HasSubstr("in.png: the result has 20000x40 pixels"),
                              HasSubstr("WebP holds at most 16383")));
   EXPECT_THAT(PlanError(format, {.format = ImageFormat::kJpeg, .size = {.scale = 20}}),
               HasSubstr("JPEG holds at most"));
