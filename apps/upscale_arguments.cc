@@ -212,6 +212,7 @@ void AddWorkOptions(Options& options, UpscaleArguments& arguments, Given& given)
                 "Tile size in input pixels (default: 0, automatic)");
   options.Whole("--overlap", "N", std::int64_t{0}, std::int64_t{1} << 20, tiles.overlap,
                 "Pixels around a tile computed twice (default: what the model sees)");
+  options.Flag("--exact", tiles.exact, "Give the bytes of one large tile, whatever the time");
   options.Whole("--threads", "N", 1, kMaxWorkers, tiles.threads, "CPUs to use (default: all)");
   const auto workers = [&given](const std::string& text) {
     given.workers = ReadWorkers(text);
@@ -266,6 +267,8 @@ void Check(const Given& given, const UpscaleArguments& arguments) {
           "only one of --scale, --longest, --shortest, and --width with --height can be met");
   Require(!arguments.model.denoise || !arguments.model.blend,
           "--denoise and --blend exclude each other");
+  Require(!arguments.tiles.exact || !arguments.tiles.overlap,
+          "--exact and --overlap exclude each other");
   Require(!given.overwrite || !given.skip_existing,
           "--overwrite and --skip-existing exclude each other");
   Require(!arguments.quiet || (!arguments.verbose && arguments.progress == ProgressMode::kAuto),

@@ -4,12 +4,15 @@
 #include <limits>
 #include <vector>
 
+#include "ops/error.h"
+
 namespace tessera {
 namespace {
 
 AxisCut CutOf(std::int64_t length, const ReceptiveField::Axis& field, bool local,
               std::optional<std::int64_t> fixed_input, const TileOptions& options) {
   AxisCutOptions cut{.halo = options.overlap, .fixed_input = fixed_input};
+  if (options.exact) cut.halo = AxisCut(length, field).ExactHalo();
   const std::int64_t reach = std::max(field.before, field.after) + kGridMargin;
   if (!cut.halo && (!local || reach > kMaxDefaultHalo)) cut.halo = kMaxDefaultHalo;
   return AxisCut(length, field, cut);
@@ -88,6 +91,10 @@ TilePlan PlanTiles(std::int64_t width, std::int64_t height, const TileModel& mod
   const ModelTraits& traits = model.traits();
   TileOptions options = given;
   options.threads = std::max(1, given.threads);
+  Require(!options.exact || !traits.fixed_input, model.name(),
+          ": takes inputs of one size; its tiles cannot be exact");
+  Require(!options.exact || traits.local || options.tile == 0, model.name(),
+          ": what it sees is not known; its tiles cannot be exact");
   std::optional<std::int64_t> fixed_width, fixed_height;
   if (traits.fixed_input) {
     fixed_width = traits.fixed_input->width;
@@ -109,7 +116,8 @@ TilePlan PlanTiles(std::int64_t width, std::int64_t height, const TileModel& mod
   TilePlan plan{.tiling = MakeTiling(x, choice.columns, y, choice.rows),
                 .workers = choice.workers,
                 .threads = options.threads};
-  if (plan.tiling.tiles.size() > 1 && traits.local && !traits.fixed_input && !options.overlap) {
+  if (plan.tiling.tiles.size() > 1 && traits.local && !traits.fixed_input && !options.overlap &&
+      !options.exact) {
     const std::size_t picture_bytes = PictureBytes(y, choice.rows, row_bytes);
     const std::size_t bytes = options.memory_bytes - std::min(options.memory_bytes, picture_bytes);
     plan.exact =

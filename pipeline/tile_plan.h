@@ -18,6 +18,9 @@ struct TileOptions {
   // Pixels around a tile that are computed and thrown away. Default: the network's receptive field
   // and kGridMargin, at most kMaxDefaultHalo.
   std::optional<std::int64_t> overlap = std::nullopt;
+  // As many as it takes for the bytes of the untiled run (see exact_tiles.h); in place of overlap.
+  // Throws Error for networks that take one size only.
+  bool exact = false;
   int threads = 1;                                    // CPUs to use in all
   int workers = 0;                                    // tiles at a time; 0: as it suits
   std::size_t memory_bytes = std::size_t{768} << 20;  // for all buffers

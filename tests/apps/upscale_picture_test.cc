@@ -78,6 +78,18 @@ TEST_F(UpscaleCommand, TilesWorkersAndThreadsGiveTheSameBytes) {
   }
 }
 
+TEST_F(UpscaleCommand, ExactTilesGiveTheBytesOfOne) {
+  WritePicture(input_, ImageFormat::kPng, NoisePicture({.width = 400, .height = 30}));
+  const auto run = [&](const std::string& name, std::vector<std::string> options) {
+    options.insert(options.begin(), {"upscale", input_, Path(name), "--model", "default-x2"});
+    const ProgramResult result = RunProgram(options);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return ReadBytes(Path(name));
+  };
+  EXPECT_EQ(run("exact.png", {"--exact", "--tile", "24"}), run("one.png", {"--tile", "10000"}));
+  ExpectFailure(2, "--exact", "exclude", {input_, output_, "--exact", "--overlap", "3"});
+}
+
 TEST_F(UpscaleCommand, WritesEveryFormat) {
   for (const char* name : {"o.png", "o.jpg", "o.JPEG", "o.webp", "o.tif", "o.tiff", "o.bmp",
                            "o.ppm", "o.pgm", "o.pnm"}) {

@@ -154,12 +154,28 @@ void CheckPatterns(const std::shared_ptr<Session>& session) {
       << " near seams";
 }
 
+// On demand not a bit differs, whatever the network makes of the picture.
+void CheckExact(const std::shared_ptr<Session>& session) {
+  for (const Pattern& pattern : kPatterns) {
+    const Picture in = Draw(pattern, 601, 25);  // wide enough for several tiles
+    const Picture untiled = Upscale(session, in, {.tile = kUntiled, .threads = 2});
+    const Picture exact = Upscale(session, in, {.tile = 48, .exact = true, .threads = 2});
+    EXPECT_TRUE(SamePixels(exact, untiled)) << pattern.name;
+  }
+}
+
 class SharedModelOnPatterns : public testing::TestWithParam<const char*> {};
 
 TEST_P(SharedModelOnPatterns, TilesDoNotShow) {
   const auto folder = SharedFolder();
   if (!folder) GTEST_SKIP() << "the folder of published networks is not there";
   CheckPatterns(Session::Load(*folder / "models" / GetParam()));
+}
+
+TEST_P(SharedModelOnPatterns, ExactTilesAreTheUntiledRun) {
+  const auto folder = SharedFolder();
+  if (!folder) GTEST_SKIP() << "the folder of published networks is not there";
+  CheckExact(Session::Load(*folder / "models" / GetParam()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Published, SharedModelOnPatterns,
