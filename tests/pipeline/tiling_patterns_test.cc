@@ -156,7 +156,7 @@ void CheckPatterns(const std::shared_ptr<Session>& session) {
 
 // On demand not a bit differs, whatever the network makes of the picture.
 void CheckExact(const std::shared_ptr<Session>& session) {
-  for (const Pattern& pattern : kPatterns) {
+  for (const Pattern& pattern : {kPatterns[0], Pattern{"noise", Noise}}) {
     const Picture in = Draw(pattern, 601, 25);  // wide enough for several tiles
     const Picture untiled = Upscale(session, in, {.tile = kUntiled, .threads = 2});
     const Picture exact = Upscale(session, in, {.tile = 48, .exact = true, .threads = 2});
