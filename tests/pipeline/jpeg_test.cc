@@ -2,15 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdio>
-//
-#include <jpeglib.h>
-
+#include <algorithm>
 #include <array>
 
 #include "pipeline/image_reader.h"
 #include "pipeline/image_writer.h"
 #include "tests/pipeline/codec_test.h"
+#include "tests/pipeline/jpeg_files.h"
 
 namespace tessera {
 namespace {
@@ -27,30 +25,19 @@ struct JpegSpec {
 
 void WriteJpeg(const std::filesystem::path& path, const JpegSpec& spec, int width, int height,
                const std::vector<JSAMPLE>& pixel) {
-  FILE* out = std::fopen(path.c_str(), "wb");
-  jpeg_compress_struct jpeg{};
-  jpeg_error_mgr errors;
-  jpeg.err = jpeg_std_error(&errors);
-  jpeg_create_compress(&jpeg);
-  jpeg_stdio_dest(&jpeg, out);
-  jpeg.image_width = static_cast<JDIMENSION>(width);
-  jpeg.image_height = static_cast<JDIMENSION>(height);
-  jpeg.input_components = static_cast<int>(pixel.size());
-  jpeg.in_color_space = spec.in;
-  jpeg_set_defaults(&jpeg);
-  jpeg_set_colorspace(&jpeg, spec.file);
-  jpeg_set_quality(&jpeg, 100, TRUE);
-  jpeg.write_Adobe_marker = spec.adobe ? TRUE : FALSE;
-  jpeg.comp_info[0].h_samp_factor = jpeg.comp_info[0].v_samp_factor = spec.sampling;
-  if (spec.progressive) jpeg_simple_progression(&jpeg);
-  jpeg_start_compress(&jpeg, TRUE);
-  std::vector<JSAMPLE> row;
-  for (int x = 0; x < width; ++x) row.insert(row.end(), pixel.begin(), pixel.end());
-  JSAMPROW rows[] = {row.data()};
-  for (int y = 0; y < height; ++y) jpeg_write_scanlines(&jpeg, rows, 1);
-  jpeg_finish_compress(&jpeg);
-  jpeg_destroy_compress(&jpeg);
-  std::fclose(out);
+  const Picture picture(
+      {.width = width, .height = height, .channels = static_cast<int>(pixel.size())});
+  for (std::int64_t y = 0; y < height; ++y)
+    for (std::int64_t x = 0; x < width; ++x)
+      std::copy(pixel.begin(), pixel.end(),
+                picture.Row<JSAMPLE>(y) + x * static_cast<std::int64_t>(pixel.size()));
+  WriteJpegFile(path, picture, spec.in, [&](jpeg_compress_struct& jpeg) {
+    jpeg_set_colorspace(&jpeg, spec.file);
+    jpeg_set_quality(&jpeg, 100, TRUE);
+    jpeg.write_Adobe_marker = spec.adobe ? TRUE : FALSE;
+    jpeg.comp_info[0].h_samp_factor = jpeg.comp_info[0].v_samp_factor = spec.sampling;
+    if (spec.progressive) jpeg_simple_progression(&jpeg);
+  });
 }
 
 void ExpectColour(const Picture& picture, std::array<int, 3> rgb) {
