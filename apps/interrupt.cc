@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <system_error>
 #include <thread>
@@ -29,7 +30,16 @@ void ExitCleanlyWhenInterrupted(std::function<void()> report) {
     while (sigwait(&signals, &signal) != 0) {
     }
     AtomicFile::AbandonAll();
-    report();
+    // Nobody may be reading what is reported: then it ends without.
+    try {
+      std::thread([] {
+        std::this_thread::sleep_for(std::chrono::seconds(2));
+        _exit(130);
+      }).detach();
+      report();
+    } catch (const std::system_error&) {
+      // The system has no more threads.
+    }
     _exit(130);
   };
   try {

@@ -62,6 +62,7 @@ struct TextDisplayOptions {
   bool details = false;     // and what the tiles are
   bool notes = true;        // on what was lost or is odd
   bool summary = true;      // at the end of more than one file
+  bool dry_run = false;     // what is called done would be
 };
 std::unique_ptr<ProgressDisplay> MakeTextDisplay(const TextDisplayOptions& options);
 

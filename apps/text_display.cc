@@ -91,7 +91,8 @@ class TextDisplay final : public ProgressDisplay {
       if (count > 0) why += StrCat(why.empty() ? " (" : ", ", count, " ", reason);
     }
     std::string text =
-        StrCat(interrupted ? "interrupted: " : "", state.done, " done, ", skipped, " skipped", why,
+        StrCat(interrupted ? "interrupted: " : "", state.done,
+               options_.dry_run ? " would be written, " : " done, ", skipped, " skipped", why,
                why.empty() ? "" : ")", ", ", state.failures.size(), " failed");
     if (const std::size_t left = state.total() - state.finished(); left > 0)
       text += StrCat(", ", left, " left");

@@ -1,4 +1,5 @@
 // upscale: makes pictures larger with a super-resolution network.
+#include <fcntl.h>
 #include <malloc.h>
 #include <unistd.h>
 
@@ -65,7 +66,8 @@ std::unique_ptr<ProgressDisplay> MakeDisplay(const UpscaleArguments& arguments,
        .plans = alone || says_it_all,
        .details = says_it_all,
        .notes = !arguments.quiet,
-       .summary = !arguments.quiet});
+       .summary = !arguments.quiet,
+       .dry_run = arguments.dry_run});
 }
 
 // Options that none of the outputs can follow are mistakes.
@@ -104,10 +106,26 @@ std::vector<BatchFile> MakeBatch(const UpscaleArguments& arguments, const FileLi
 }
 
 // The scale in output names.
-std::string ScaleText(const SizeOptions& size, const TileModel& model) {
+std::string ScaleText(const UpscaleArguments& arguments, const TileModel& model) {
+  const SizeOptions& size = arguments.job.size;
   if (size.scale) return Shortest(*size.scale);
+  Require(arguments.list.name.find("{scale}") == std::string::npos ||
+              (!size.width && !size.height && !size.longest && !size.shortest),
+          "--name: {scale} goes with --scale or the model's own; for the size that was asked for, "
+          "each picture has another");
   const ReceptiveField::Axis& own = model.traits().field.width;
   return Shortest(static_cast<double>(own.scale_num) / static_cast<double>(own.scale_den));
+}
+
+// Where a standard stream is closed, the next file that is opened would take its number, and
+// messages would go into pictures. What is written to /dev/null here cannot be read from it, and
+// the other way round: a use of it is an error, as before.
+void OpenStandardStreams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) >= 0) continue;
+    const int flags = stream == STDIN_FILENO ? O_WRONLY : O_RDONLY;
+    if (::open("/dev/null", flags) != stream) ::_exit(kInputFailed);
+  }
 }
 
 // Read by the thread that ends the process; never destroyed, as nobody knows when that will be.
@@ -120,7 +138,7 @@ int Run(UpscaleArguments& arguments) {
   try {
     CpuBudget::OfProcess().Limit(arguments.tiles.threads);
     auto model = LoadModel(arguments.model, arguments.job.size.scale);
-    arguments.list.scale = ScaleText(arguments.job.size, *model);
+    arguments.list.scale = ScaleText(arguments, *model);
     // The CPUs are for all files in work together.
     upscaler.emplace(MakeLimitedModel(std::move(model), arguments.tiles.threads), arguments.tiles,
                      arguments.picture);
@@ -146,13 +164,17 @@ int Run(UpscaleArguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  OpenStandardStreams();
   ExitCleanlyWhenInterrupted([] {
     if (UpscaleProgress* progress = the_progress) progress->Interrupt();
   });
   // Buffers of pictures go back to the system at once. Otherwise those of a thousand sizes leave
   // the heap in pieces, and the program grows from picture to picture.
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
-  std::signal(SIGPIPE, SIG_IGN);  // that nobody reads the messages does not spoil the picture
+  // That nobody reads the messages does not spoil the picture, nor does one picture that exceeds
+  // the limit for files spoil the others.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     UpscaleArguments arguments;
     try {

@@ -16,6 +16,18 @@ namespace {
 
 constexpr std::int64_t kMaxLength = std::int64_t{1} << 30;  // of anything in pixels
 
+// CLI11 takes [a,b] for a list of a and b. A word like that gets a byte in front that no argument
+// can have, until it is in its place.
+constexpr char kMark = '\0';
+
+std::string Marked(std::string word) {
+  if (word.size() >= 2 && word.front() == '[' && word.back() == ']') word.insert(0, 1, kMark);
+  return word;
+}
+std::string Unmarked(const std::string& word) {
+  return word.empty() || word.front() != kMark ? word : word.substr(1);
+}
+
 // Adds options to the groups that --help shows them in.
 class Options {
  public:
@@ -31,7 +43,8 @@ class Options {
   void Text(const std::string& names, const std::string& type, const std::string& wanted,
             const std::function<bool(const std::string&)>& take, const std::string& help) {
     const std::string name = names.substr(names.rfind(',') + 1);
-    const auto checked = [name, wanted, take](const std::string& text) {
+    const auto checked = [name, wanted, take](const std::string& word) {
+      const std::string text = Unmarked(word);
       // An empty variable of a script is a mistake, not a wish for the default.
       Require(!text.empty(), name, ": is empty");
       Require(take(text), name, " ", text, ": want ", wanted);
@@ -271,23 +284,30 @@ void Check(const Given& given, const UpscaleArguments& arguments) {
           "--exact and --overlap exclude each other");
   Require(!given.overwrite || !given.skip_existing,
           "--overwrite and --skip-existing exclude each other");
+  Require(arguments.list.output != "-" || (!given.overwrite && !given.skip_existing),
+          "standard output is neither overwritten nor skipped");
+  Require(!arguments.verbose || (arguments.progress != ProgressMode::kJson &&
+                                 arguments.progress != ProgressMode::kNone),
+          "--verbose says nothing with --progress json or none");
+  Require(!arguments.dry_run || arguments.progress == ProgressMode::kAuto ||
+              arguments.progress == ProgressMode::kJson,
+          "--dry-run has no progress to show but --progress json");
   Require(!arguments.quiet || (!arguments.verbose && arguments.progress == ProgressMode::kAuto),
           "--quiet excludes --verbose and --progress");
 }
 
 void Finish(Given& given, UpscaleArguments& arguments) {
-  Check(given, arguments);
   SortFiles(given, arguments.list);
+  Check(given, arguments);
   if (given.overwrite) arguments.list.existing = Existing::kOverwrite;
   if (given.skip_existing) arguments.list.existing = Existing::kSkip;
   arguments.tiles.memory_bytes = static_cast<std::size_t>(given.memory_mb) << 20;
-  arguments.files = 2;
+  // Each picture in work has a thread.
+  arguments.files = std::min(2, arguments.tiles.threads);
   if (given.workers) {
     arguments.tiles.workers = given.workers->run;
     if (given.workers->load) arguments.files = *given.workers->load + *given.workers->save;
   }
-  // Each picture in work has a thread.
-  arguments.files = std::min(arguments.files, arguments.tiles.threads);
 }
 
 }  // namespace
@@ -300,7 +320,7 @@ UpscaleArguments ParseUpscaleArguments(int argc, char** argv) {
   app.get_formatter()->column_width(32);
   app.set_help_flag();  // until its group has begun
   app.add_option("FILES", given.positional,
-                 "IN... OUT: what to read and to write; - is standard input, or output")
+                 "IN... OUT, which may be a folder; - is standard input, or output")
       ->type_name("");
   Options options(app);
   AddFileOptions(options, arguments, given);
@@ -318,6 +338,7 @@ UpscaleArguments ParseUpscaleArguments(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   const auto end = std::ranges::find(words, "--");
   std::replace(words.begin(), end, std::string("-dn"), std::string("--denoise"));
+  std::ranges::transform(words, words.begin(), Marked);
   std::ranges::reverse(words);
   try {
     app.parse(std::move(words));
@@ -330,6 +351,8 @@ UpscaleArguments ParseUpscaleArguments(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     throw Error(error.what());
   }
+  for (auto* paths : {&given.positional, &arguments.list.inputs, &arguments.model.path})
+    for (std::filesystem::path& path : *paths) path = Unmarked(path.native());
   if (!arguments.list_models) Finish(given, arguments);
   return arguments;
 }

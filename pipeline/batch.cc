@@ -25,16 +25,11 @@ class MemoryBudget {
  public:
   explicit MemoryBudget(std::size_t bytes) : bytes_(bytes) {}
 
-  // Waits until there is memory for it, in the budget and in the machine, or nobody has any. Throws
-  // Error if the machine has not enough then.
-  void Take(const FilePlan& plan) {
-    const std::size_t bytes = plan.memory_bytes;
+  // Waits until `bytes` are free, or nobody has any.
+  void Take(std::size_t bytes) {
     std::unique_lock lock(mutex_);
-    freed_.wait(lock, [&] {
-      if (owners_ == 0) return true;
-      return taken_ <= bytes_ && bytes <= bytes_ - taken_ && bytes <= AvailableMemory();
-    });
-    CheckMemory(plan);
+    freed_.wait(lock,
+                [&] { return owners_ == 0 || (taken_ <= bytes_ && bytes <= bytes_ - taken_); });
     ++owners_;
     taken_ += bytes;
   }
@@ -102,7 +97,7 @@ class Batch {
       events_.Planned(file, plan);
       return;
     }
-    NamingFile(each.input, [&] { memory_.Take(plan); });
+    memory_.Take(plan.memory_bytes);
     entrance.unlock();
     const struct Returned {
       MemoryBudget& memory;

@@ -7,6 +7,14 @@
 namespace tessera {
 namespace {
 
+// What would steer a terminal: C1 control characters, and those that turn the direction of writing.
+bool Steers(std::string_view character) {
+  if (character.size() == 2)
+    return character[0] == '\xC2' && static_cast<unsigned char>(character[1]) < 0xA0;
+  return (character >= "\xE2\x80\xAA" && character <= "\xE2\x80\xAE") ||
+         (character >= "\xE2\x81\xA6" && character <= "\xE2\x81\xA9");
+}
+
 std::string Escaped(std::string_view name, bool backslashes) {
   constexpr char kHex[] = "0123456789ABCDEF";
   std::string shown;
@@ -17,7 +25,7 @@ std::string Escaped(std::string_view name, bool backslashes) {
       shown += "\\n";
     } else if (c == '\\' && backslashes) {
       shown += "\\\\";
-    } else if (length == 0 || c < 0x20 || c == 0x7F) {
+    } else if (length == 0 || c < 0x20 || c == 0x7F || Steers(name.substr(i, length))) {
       shown += {'\\', 'x', kHex[c >> 4], kHex[c & 15]};
     } else {
       shown.append(name, i, length);

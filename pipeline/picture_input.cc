@@ -14,7 +14,10 @@ auto PictureInput::WithReader(F&& f) {
   if (error_) std::rethrow_exception(error_);
   try {
     return NamingInput(path_, [&] {
-      if (reader_ == nullptr) reader_ = OpenImage(path_, options_);
+      if (reader_ == nullptr) {
+        if (path_ != "-") opened_ = StatusOf(path_);
+        reader_ = OpenImage(path_, options_);
+      }
       return f();
     });
   } catch (...) {
@@ -23,19 +26,18 @@ auto PictureInput::WithReader(F&& f) {
   }
 }
 
-void PictureInput::Allocate(std::int64_t rows) {
+void PictureInput::Allocate(std::int64_t rows, const FillOptions& fill) {
   const PictureFormat& format = reader_->format();
-  picture_ = Picture(format, WindowRows(rows));
-  if (format.HasAlpha()) fill_.emplace(picture_);
+  picture_ = Picture(format, WindowRows(rows, fill));
+  if (!format.HasAlpha()) return;
+  reach_ = fill.reach;
+  fill_.emplace(picture_, fill);
 }
 
-// A row is filled by its neighbours, and those above it may still be of use to the next.
-std::int64_t PictureInput::RowsAround() const {
-  return reader_->format().HasAlpha() ? 2 * TransparentFill::kReach : 0;
-}
-
-std::int64_t PictureInput::WindowRows(std::int64_t rows) const {
-  return std::min(reader_->format().height, rows + RowsAround());
+std::int64_t PictureInput::WindowRows(std::int64_t rows, const FillOptions& fill) const {
+  const PictureFormat& format = reader_->format();
+  if (!format.HasAlpha()) return std::min(format.height, rows);
+  return fill.wrap_y ? format.height : std::min(format.height, rows + 2 * fill.reach);
 }
 
 const PictureFormat& PictureInput::format() {
@@ -44,22 +46,23 @@ const PictureFormat& PictureInput::format() {
 
 const Picture& PictureInput::picture() {
   WithReader([&] {
-    if (picture_.bytes() == 0) Allocate(reader_->format().height);
+    if (picture_.bytes() == 0) Allocate(reader_->format().height, {});
   });
   return picture_;
 }
 
-void PictureInput::HoldRows(std::int64_t rows) {
+void PictureInput::HoldRows(std::int64_t rows, const FillOptions& fill) {
   WithReader([&] {
     Require(picture_.bytes() == 0, "the rows that are held are settled");
-    Allocate(rows);
+    Allocate(rows, fill);
   });
 }
 
-std::size_t PictureInput::MemoryBytes(std::int64_t rows) {
+std::size_t PictureInput::MemoryBytes(std::int64_t rows, const FillOptions& fill) {
   return WithReader([&] {
-    return static_cast<std::size_t>(WindowRows(rows)) * reader_->format().RowBytes() +
-           reader_->HeldBytes();
+    const PictureFormat& format = reader_->format();
+    return static_cast<std::size_t>(WindowRows(rows, fill)) * format.RowBytes() +
+           (format.HasAlpha() ? TransparentFill::Bytes(format, fill) : 0) + reader_->HeldBytes();
   });
 }
 
@@ -75,14 +78,27 @@ void PictureInput::ReadRow() {
 void PictureInput::NeedRows(std::int64_t begin, std::int64_t end) {
   if (end <= complete_.load(std::memory_order_acquire)) return;
   WithReader([&] {
-    if (picture_.bytes() == 0) Allocate(reader_->format().height);
+    if (picture_.bytes() == 0) Allocate(reader_->format().height, {});
     begin_ = std::max(begin_, begin);
-    const std::int64_t oldest = std::max<std::int64_t>(0, begin_ - RowsAround() / 2);
+    const std::int64_t oldest = std::max<std::int64_t>(0, begin_ - reach_);
     while (complete_ < std::min(end, picture_.height())) {
       Require(read_ - picture_.held_rows() < oldest,
               "more rows are needed at a time than are held");
       ReadRow();
     }
+  });
+}
+
+void PictureInput::RequireUnchanged() {
+  WithReader([&] {
+    if (!opened_ || !S_ISREG(opened_->st_mode)) return;
+    const auto now = StatusOf(path_);
+    const auto same_time = [](const timespec& a, const timespec& b) {
+      return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+    };
+    Require(now && IdOf(*now) == IdOf(*opened_) && now->st_size == opened_->st_size &&
+                same_time(now->st_mtim, opened_->st_mtim),
+            "changed while it was read");
   });
 }
 

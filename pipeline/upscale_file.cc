@@ -62,6 +62,10 @@ PictureFormat OutputFormat(const Upscaler& upscaler, const FileJob& job, const P
   out = HeldFormat(job.format, out);
   SetSize(upscaler, job.size, out);
   RequireHeldSize(job.format, out);
+  // A slip of the finger, not a wish: days of work, and more than disks hold.
+  constexpr std::int64_t kMaxResultPixels = std::int64_t{1} << 36;
+  Require(out.width <= kMaxResultPixels / out.height, "the result has ", out.width, "x", out.height,
+          " pixels; the limit is ", kMaxResultPixels, " in all");
   return out;
 }
 
@@ -78,7 +82,8 @@ FilePlan PlanFile(const Upscaler& upscaler, PictureInput& input, const FileJob& 
   return NamingInput(input.path(), [&] {
     plan.output = OutputFormat(upscaler, job, plan.input);
     plan.upscale = upscaler.MakePlan(plan.input, plan.output);
-    plan.memory_bytes = plan.upscale.bytes + input.MemoryBytes(plan.upscale.input_rows) +
+    plan.memory_bytes = plan.upscale.bytes +
+                        input.MemoryBytes(plan.upscale.input_rows, plan.upscale.fill) +
                         static_cast<std::size_t>(HeldResultRows(job, plan.output, plan.upscale)) *
                             plan.output.RowBytes() +
                         WriterBytes(job.format, plan.output, job.output != "-");
@@ -90,7 +95,7 @@ void CheckMemory(const FilePlan& plan) {
   const std::size_t available = AvailableMemory();
   Require(plan.memory_bytes <= available, "a result of ", plan.output.width, "x",
           plan.output.height, " pixels takes about ", plan.memory_bytes >> 20, " MB of memory; ",
-          available >> 20, " MB are there");
+          available >> 20, " MB are there (smaller tiles take less: --memory, --tile)");
 }
 
 FileResult UpscaleFile(const Upscaler& upscaler, PictureInput& input, const FileJob& job,
@@ -102,7 +107,7 @@ FileResult UpscaleFile(const Upscaler& upscaler, PictureInput& input, const File
   std::vector<std::string> lost;
   if (!job.strip_metadata)
     write.metadata = AdaptMetadata(input.metadata(), plan.output, job.format, lost);
-  input.HoldRows(plan.upscale.input_rows);
+  input.HoldRows(plan.upscale.input_rows, plan.upscale.fill);
   const Picture upscaled(plan.output, HeldResultRows(job, plan.output, plan.upscale));
   PictureOutput output(job.output, job.format, upscaled, write);
   NamingInput(input.path(), [&] {
@@ -113,6 +118,8 @@ FileResult UpscaleFile(const Upscaler& upscaler, PictureInput& input, const File
                      Parallel& parallel) { return output.RowsDone(end, parallel); }},
         progress);
   });
+  // An output that is newer than its input is taken for what the input became.
+  input.RequireUnchanged();
   ThreadTeam team(upscaler.threads());
   output.Commit(team);
 

@@ -12,9 +12,9 @@ constexpr std::int64_t kReflected = 10;
 
 std::int64_t CeilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// How far the result looks beyond the input's own pixels: as far as the network does, and as the
+// How far a pixel of the result looks in the input: as far as the network does, and as the
 // resampling does.
-std::int64_t WrappedBorder(const ReceptiveField::Axis& field, bool local, double own_per_result) {
+std::int64_t Reach(const ReceptiveField::Axis& field, bool local, double own_per_result) {
   std::int64_t reach = std::max(field.before, field.after) + kGridMargin;
   if (!local || reach > kMaxDefaultHalo) reach = kMaxDefaultHalo;
   const double support = 3 * std::max(1.0, own_per_result) + 1;  // Lanczos
@@ -27,7 +27,7 @@ ExtendedAxis ExtendAxis(std::int64_t length, std::int64_t result, const Receptiv
   ExtendedAxis axis{.input = length, .result = result};
   axis.own_length = static_cast<double>(length) * field.scale_num / field.scale_den;
   if (wrap) {
-    axis.border = WrappedBorder(field, local, axis.own_length / static_cast<double>(result));
+    axis.border = Reach(field, local, axis.own_length / static_cast<double>(result));
   } else if (!zero_edges) {
     axis.border = kReflected;
     // A picture that fills the only size that a network takes is not to become four tiles.
@@ -100,6 +100,10 @@ UpscalePlan PlanUpscale(const PictureFormat& in, const PictureFormat& out, const
                       picture.wrap_y, picture.zero_edges);
   if (picture.wrap_x) plan.border.x = BorderMode::kWrap;
   if (picture.wrap_y) plan.border.y = BorderMode::kWrap;
+  plan.fill = {.reach = Reach(traits.field.height, traits.local,
+                              plan.y.own_length / static_cast<double>(out.height)),
+               .wrap_x = picture.wrap_x,
+               .wrap_y = picture.wrap_y};
   plan.resampled = static_cast<double>(out.width) != std::round(plan.x.own_length) ||
                    static_cast<double>(out.height) != std::round(plan.y.own_length);
   const bool alpha_by_model = in.HasAlpha() && picture.alpha == AlphaMode::kModel;

@@ -54,6 +54,7 @@ struct UpscalePlan {
   // Rows that have to be held at a time, of the input, of the own picture (if it is resampled) and
   // of the result; the last without those that wait to be encoded together.
   std::int64_t held_input = 0, held_own = 0, held_result = 0;
+  FillOptions fill;       // of transparent pixels of the input
   std::size_t bytes = 0;  // of tiles and own picture; an estimate
 };
 

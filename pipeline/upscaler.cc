@@ -23,7 +23,9 @@ class TileOrder {
       : plan_(plan), held_(in.held_rows()), result_(result), done_(plan.input_rows.size()) {}
 
   // Returns when the tile's rows fit into the window together with those of earlier tiles that are
-  // not done. Says which rows are needed still.
+  // not done. Says which rows are needed still. The first tile that is not done never waits for
+  // ever: the plan's window holds its rows beside what the result still looks at, which changes
+  // only in Put, and every Put is followed by Done.
   Span WaitForTurn(std::size_t tile) {
     const Span& rows = plan_.input_rows[tile].rows;
     std::unique_lock lock(mutex_);
@@ -76,6 +78,7 @@ Upscaler::Plan Upscaler::MakePlan(const PictureFormat& in, const PictureFormat& 
           .tile_height = tiling.tile_height,
           .input_rows = plan.held_input,
           .result_rows = plan.held_result,
+          .fill = plan.fill,
           .bytes = plan.bytes};
 }
 

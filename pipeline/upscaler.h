@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 
+#include "pipeline/fill_transparent.h"
 #include "pipeline/picture.h"
 #include "pipeline/tile_model.h"
 #include "pipeline/tile_plan.h"
@@ -57,6 +58,7 @@ class Upscaler {
     // Rows of the input and the result that are to be held at a time; of the result so many and
     // those beside that RowFlow::done is not done with when it returns.
     std::int64_t input_rows = 0, result_rows = 0;
+    FillOptions fill = {};  // of transparent pixels of the input, before they are needed
     std::size_t bytes = 0;  // of all buffers but those of input and result, an estimate
   };
   Plan MakePlan(const PictureFormat& in, const PictureFormat& out) const;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,10 +24,11 @@ struct ProgramResult {
 class RunningProgram {
  public:
   // `environment`: "NAME=value" each, added to the test's own. `input` is the file that it reads on
-  // standard input.
+  // standard input. `before` is called in the new process.
   explicit RunningProgram(std::vector<std::string> arguments,
                           const std::vector<std::string>& environment = {},
-                          const std::string& input = "/dev/null")
+                          const std::string& input = "/dev/null",
+                          const std::function<void()>& before = {})
       : out_(::memfd_create("out", 0)), err_(::memfd_create("err", 0)) {
     arguments[0] = std::string(TESSERA_BIN_DIR) + "/" + arguments[0];
     std::vector<char*> pointers;
@@ -38,6 +40,7 @@ class RunningProgram {
     ::dup2(::open(input.c_str(), O_RDONLY), 0);
     ::dup2(out_, 1);
     ::dup2(err_, 2);
+    if (before) before();
     ::execv(pointers[0], pointers.data());
     ::_exit(127);
   }
@@ -72,8 +75,9 @@ class RunningProgram {
 
 inline ProgramResult RunProgram(std::vector<std::string> arguments,
                                 const std::vector<std::string>& environment = {},
-                                const std::string& input = "/dev/null") {
-  return RunningProgram(std::move(arguments), environment, input).Wait();
+                                const std::string& input = "/dev/null",
+                                const std::function<void()>& before = {}) {
+  return RunningProgram(std::move(arguments), environment, input, before).Wait();
 }
 
 }  // namespace tessera

@@ -97,6 +97,10 @@ TEST_F(UpscaleCommand, OptionsThatExcludeEachOther) {
   expect_refused({"--blend", model_ + ":0.5", "--denoise", "0.5"});
   expect_refused({"--verbose"});  // with --quiet
   expect_refused({"--progress", "json"});
+  ExpectFailure(2, "", "{scale}", {input_, Path("o/"), "--name", "{scale}{ext}", "--width", "50"});
+  for (const char* option : {"--overwrite", "--skip-existing"})
+    ExpectFailure(2, "", "standard output", {input_, "-", option});
+  ExpectFailure(2, "", "--dry-run", {input_, output_, "--dry-run", "--progress", "bar"});
 }
 
 // "A flag that is accepted has an effect."
@@ -117,6 +121,43 @@ TEST_F(UpscaleCommand, NamesWithALeadingDash) {
                               "/upscale' -q -m double.onnx -- -dn -o.png";
   EXPECT_EQ(std::system(command.c_str()), 0);
   ExpectDoubled(ReadPicture(Path("-o.png")).picture, picture_);
+}
+
+TEST_F(UpscaleCommand, NamesInBracketsAreNoLists) {
+  for (const char* name : {"[1]", "[a,b]", "[]"}) {
+    WritePicture(Path(std::string(name) + ".png"), ImageFormat::kPng, picture_);
+    std::filesystem::create_directory(folder_ / name);
+    WritePicture(folder_ / name / "a.png", ImageFormat::kPng, picture_);
+  }
+  std::filesystem::current_path(folder_.path());
+  for (const std::string name : {"[1]", "[a,b]", "[]"}) {
+    const ProgramResult result = Upscale({name, "[out]" + name});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    ExpectDoubled(ReadPicture(Path("[out]" + name + "/a.png")).picture, picture_);
+  }
+  EXPECT_EQ(Upscale({"-i", "[1]", "-o", "[2]"}).exit_code, 0);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "[2]" / "a.png"));
+  EXPECT_EQ(Upscale({"[1].png", "[1]/a.png", "[both]/"}).exit_code, 0);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "[both]" / "[1].png"));
+  std::filesystem::current_path("/");
+}
+
+// Else a file would be opened as the stream, and what is said would be written into it.
+TEST_F(UpscaleCommand, ClosedStreamsDoPicturesNoHarm) {
+  std::filesystem::create_directory(folder_ / "in");
+  for (int i = 0; i < 12; ++i)
+    WritePicture(folder_ / "in" / StrCat(i, ".png"), ImageFormat::kPng, picture_);
+  for (const int closed : {0, 1, 2}) {
+    const std::string out = Path(StrCat("out", closed));
+    const ProgramResult result = RunProgram(WithModel({Path("in"), out, "-v", "-f", "tif"}), {},
+                                            "/dev/null", [closed] { ::close(closed); });
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    for (int i = 0; i < 12; ++i)
+      ExpectDoubled(ReadPicture(out + StrCat("/", i, ".tif")).picture, picture_);
+  }
+  EXPECT_EQ(RunProgram(WithModel({input_, "-"}), {}, "/dev/null", [] { ::close(1); }).exit_code, 1);
+  EXPECT_EQ(RunProgram(WithModel({"-", output_}), {}, "/dev/null", [] { ::close(0); }).exit_code,
+            1);
 }
 
 TEST_F(UpscaleCommand, ReadsStandardInputAndWritesStandardOutput) {

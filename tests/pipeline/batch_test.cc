@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -121,6 +122,7 @@ class Crowd : public FakeNearest {
     const int here = ++here_;
     for (int most = most_; here > most && !most_.compare_exchange_weak(most, here);) {
     }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // others may come meanwhile
     FakeNearest::Run(input, outputs, parallel);
     --here_;
   }
@@ -138,7 +140,7 @@ TEST_F(Batches, TheNetworkRunsAsOftenAsItMay) {
     const Upscaler upscaler(MakeLimitedModel(std::move(model), limit),
                             {.tile = 12, .threads = 2, .workers = 2});
     UpscaleFiles(upscaler, Files(20), {.files = 4}, recorder_);
-    EXPECT_GE(crowd.most(), 1);
+    EXPECT_GE(crowd.most(), std::min(limit, 2));
     EXPECT_LE(crowd.most(), limit);
   }
   EXPECT_EQ(ReadPicture(folder_ / "out19.png").picture.width(), 40);

@@ -258,6 +258,16 @@ TEST(DisplayName, ShowsAnyBytesOnOneLine) {
   EXPECT_EQ(DisplayName("\x1B[31m"), "\\x1B[31m");
 }
 
+TEST(DisplayName, LetsNothingSteerATerminal) {
+  EXPECT_EQ(DisplayName("a\xC2\x9B"
+                        "31m"),
+            "a\\xC2\\x9B31m");  // CSI
+  EXPECT_EQ(DisplayName("a\xE2\x80\xAE"
+                        "gnp"),
+            "a\\xE2\\x80\\xAEgnp");  // right to left
+  EXPECT_EQ(DisplayName("\xC3\xA4 \xC2\xA0 \xE2\x82\xAC"), "\xC3\xA4 \xC2\xA0 \xE2\x82\xAC");
+}
+
 TEST(OneLine, EscapesOnce) {
   EXPECT_EQ(OneLine("a\\nb\nc\x1B \xFF größe"), "a\\nb\\nc\\x1B \\xFF größe");
 }

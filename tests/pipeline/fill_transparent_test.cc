@@ -12,9 +12,9 @@ namespace tessera {
 namespace {
 
 // The definition, pixel by pixel, on a whole picture.
-Picture Filled(const Picture& in) {
+Picture Filled(const Picture& in, const FillOptions& options) {
   const int colours = in.format().ColourChannels();
-  const std::int64_t w = in.width(), h = in.height(), reach = TransparentFill::kReach;
+  const std::int64_t w = in.width(), h = in.height(), reach = options.reach;
   Picture out(in.format());
   for (std::int64_t y = 0; y < h; ++y) {
     for (std::int64_t x = 0; x < w; ++x) {
@@ -24,14 +24,16 @@ Picture Filled(const Picture& in) {
       // In the order in which one of equal distance is preferred.
       for (std::int64_t distance = 0; distance <= reach; ++distance) {
         for (const std::int64_t dy : {-distance, distance}) {
-          if (y + dy < 0 || y + dy >= h) continue;
-          for (std::int64_t i = 0; i < w; ++i) {
-            if (Sample(in, i, y + dy, colours) == 0) continue;
+          if (!options.wrap_y && (y + dy < 0 || y + dy >= h)) continue;
+          const std::int64_t row = ((y + dy) % h + h) % h;
+          for (std::int64_t i = options.wrap_x ? x - w : 0; i < (options.wrap_x ? x + w : w); ++i) {
+            const std::int64_t column = (i % w + w) % w;
+            if (Sample(in, column, row, colours) == 0) continue;
             const std::int64_t d = dy * dy + (i - x) * (i - x);
             if (d >= least) continue;
             least = d;
-            from_x = i;
-            from_y = y + dy;
+            from_x = column;
+            from_y = row;
           }
         }
       }
@@ -71,21 +73,29 @@ TEST(TransparentFill, TakesTheNearestColour) {
           const Picture picture =
               Islands({.width = w, .height = h, .channels = channels, .bit_depth = bits}, one_of);
           WritePicture(folder / "in.png", ImageFormat::kPng, picture);
-          PictureInput input(folder / "in.png");
-          input.NeedRows(0, h);
-          EXPECT_TRUE(SamePixels(input.picture(), Filled(picture)))
-              << channels << " channels, " << w << "x" << h << ", one of " << one_of;
-          // In a window.
-          PictureInput narrow(folder / "in.png");
-          narrow.HoldRows(1);
-          const Picture expected = Filled(picture);
-          for (std::int64_t y = 0; y < h; ++y) {
-            narrow.NeedRows(y, y + 1);
-            ASSERT_EQ(
-                std::memcmp(narrow.picture().Row(y), expected.Row(y), picture.format().RowBytes()),
-                0)
-                << y;
+          for (const FillOptions& options : {FillOptions{},
+                                             {.reach = 40},
+                                             {.wrap_x = true},
+                                             {.reach = 5, .wrap_y = true},
+                                             {.reach = 9, .wrap_x = true, .wrap_y = true}}) {
+            SCOPED_TRACE(testing::Message() << channels << " channels, " << w << "x" << h
+                                            << ", one of " << one_of << ", reach " << options.reach
+                                            << ", wrapped " << options.wrap_x << options.wrap_y);
+            const Picture expected = Filled(picture, options);
+            // In a window.
+            PictureInput input(folder / "in.png");
+            input.HoldRows(1, options);
+            for (std::int64_t y = 0; y < h; ++y) {
+              input.NeedRows(y, y + 1);
+              ASSERT_EQ(
+                  std::memcmp(input.picture().Row(y), expected.Row(y), picture.format().RowBytes()),
+                  0)
+                  << y;
+            }
           }
+          PictureInput whole(folder / "in.png");
+          whole.NeedRows(0, h);
+          EXPECT_TRUE(SamePixels(whole.picture(), Filled(picture, {})));
         }
       }
     }

@@ -158,6 +158,33 @@ TEST_F(UpscaleFileTest, ColoursUnderTransparencyDoNotShineThrough) {
   }
 }
 
+// Nor where the result is so small that a pixel of it looks hundreds of rows far.
+TEST_F(UpscaleFileTest, ColoursUnderTransparencyStayAwayFromSmallResults) {
+  for (const bool above : {true, false}) {
+    Picture in({.width = 20, .height = 600, .channels = 4});
+    for (std::int64_t y = 0; y < 600; ++y) {
+      for (std::int64_t x = 0; x < 20; ++x) {
+        const bool seen = (y < 300) != above;
+        const std::uint32_t pixel[] = {seen ? 255u : 0u, seen ? 0u : 255u, 0, seen ? 255u : 0u};
+        for (int c = 0; c < 4; ++c) SetSample(in, x, y, c, pixel[c]);
+      }
+    }
+    WritePicture(folder_ / "in.png", ImageFormat::kPng, in);
+    for (const double scale : {0.3, 0.1, 0.05, 0.01}) {
+      PictureInput input(folder_ / "in.png");
+      const Upscaler upscaler(std::make_unique<FakeNearest>(2), {.tile = 48, .threads = 2});
+      const FileJob job{.output = folder_ / "out.png", .size = {.scale = scale}};
+      UpscaleFile(upscaler, input, job);
+      const Picture out = ReadPicture(job.output).picture;
+      for (std::int64_t y = 0; y < out.height(); ++y) {
+        if (Sample(out, 0, y, 3) == 0) continue;
+        ASSERT_EQ(Sample(out, 0, y, 0), 255u) << scale << ", row " << y;
+        ASSERT_EQ(Sample(out, 0, y, 1), 0u) << scale << ", row " << y;
+      }
+    }
+  }
+}
+
 TEST_F(UpscaleFileTest, WhatCannotBeIsRefusedBeforehand) {
   const PictureFormat format{.width = 5000, .height = 10};
   EXPECT_THAT(PlanError(format, {.format = ImageFormat::kWebp}),
@@ -169,7 +196,9 @@ TEST_F(UpscaleFileTest, WhatCannotBeIsRefusedBeforehand) {
   // Each quickly, and without tables for so many pixels.
   for (const auto& [width, height] : {std::pair{2000000000, 100000}, {100000, 2000000000}})
     EXPECT_THAT(PlanError(format, {.size = {.width = width, .height = height}}),
-                HasSubstr("MB of memory"));
+                HasSubstr("the limit is 68719476736 in all"));
+  EXPECT_THAT(PlanError(format, {.size = {.width = 2000000000, .height = 30}, .bit_depth = 16}),
+              HasSubstr("MB of memory"));
   EXPECT_EQ(PlanError(format, {}), "no error");
 }
 
