@@ -258,7 +258,7 @@ TEST_F(UpscaleBatch, ADryRunWritesNothing) {
   EXPECT_EQ(Lines(result.out), 2);
   EXPECT_THAT(result.out, HasSubstr((in_ / "b.png").string() + " -> " + (out_ / "b.png").string() +
                                     "  50x51 -> 100x102, about 1 MB, "));
-  EXPECT_THAT(result.err, HasSubstr("2 done, 0 skipped, 0 failed"));
+  EXPECT_THAT(result.err, HasSubstr("2 would be written, 0 skipped, 0 failed"));
 
   WriteBytes(in_ / "c.png", "no picture");
   const ProgramResult bad = Upscale({in_.string(), out_.string(), "--dry-run"});
