@@ -56,7 +56,8 @@ struct UnreadFolder {
 struct FileList {
   std::vector<ListedFile> files;  // in the order of the inputs; within a folder by their bytes
   bool into_folder = false;       // the output is a folder, there or not
-  // Where the outputs will be, each once; not necessarily there. None for standard output.
+  // Where the outputs will be, those that are up to date too, each once; not necessarily there.
+  // None for standard output.
   std::vector<std::filesystem::path> output_folders;
   std::vector<UnreadFolder> unread;
 
@@ -73,7 +74,8 @@ struct FileList {
 
 // Looks for the files; creates nothing. Throws Error if the wish makes no sense or cannot come out
 // right, whichever file it is that stands in the way: two inputs with one output, an output that is
-// the input of another file, a name too long, outputs that exist, ...
+// the input of another file or has to be a folder for another output, a name too long, outputs that
+// exist, ...
 //
 // A file that is named is taken, there or not, picture or not. Links are followed, also to nowhere:
 // that such a file cannot be read shows when its turn comes. Each folder within an input folder is
