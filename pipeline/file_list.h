@@ -86,7 +86,8 @@ FileList ListFiles(const ListOptions& options);
 
 // Creates the output folders, if the output is one, and removes temporary files that a killed run
 // left in them (AtomicFile::RemoveStale). Throws Error if the output folder itself cannot be
-// created; a folder within it that cannot be shows when a file is to be written there.
+// created. A folder within it that cannot be shows when a file is to be written there, with the
+// reason (AtomicFile::CheckTarget, which also tells before the folders are made).
 void PrepareOutputFolders(const ListOptions& options, const FileList& list);
 
 }  // namespace tessera

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ops/error.h"
+#include "pipeline/atomic_file.h"
 #include "tests/pipeline/file_list_fixture.h"
 
 namespace tessera {
@@ -339,6 +340,31 @@ TEST_F(FileListTest, AnOutputFolderThatCannotBeMadeIsAnError) {
   const ListOptions options = Options({"in"}, "file/out");
   const FileList list = ListFiles(options);
   EXPECT_THROW(PrepareOutputFolders(options, list), Error);
+}
+
+// The others come out. The file's own message has the reason, in a dry run too.
+TEST_F(FileListTest, AFolderWithinTheOutputThatCannotBeMadeStopsNothing) {
+  Make("in/a/x.png");
+  Make("in/b/y.png");
+  Make("out/a");
+  ListOptions options = Options();
+  options.recursive = true;
+  const FileList list = ListFiles(options);
+  const auto obstacle = [](const ListedFile& file, bool makes_folder) -> std::string {
+    try {
+      AtomicFile::CheckTarget(file.output, makes_folder);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  ASSERT_EQ(list.files.size(), 2u);
+  const std::string foreseen = obstacle(list.files[0], true);
+  EXPECT_THAT(foreseen, HasSubstr("out/a is no folder"));
+  EXPECT_EQ(obstacle(list.files[1], true), "none");
+  PrepareOutputFolders(options, list);
+  EXPECT_EQ(obstacle(list.files[0], false), foreseen);
+  EXPECT_EQ(obstacle(list.files[1], false), "none");
 }
 
 }  // namespace
