@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "ops/error.h"
+#include "pipeline/display_name.h"
 #include "pipeline/require_system.h"
 
 namespace tessera {
@@ -111,13 +112,28 @@ Target Resolve(const std::filesystem::path& path) {
   return target;
 }
 
+// Throws Error unless a file can be created in `folder`, or with `makes_folder` the folder first.
+void CheckFolder(const std::filesystem::path& folder, bool makes_folder) {
+  std::filesystem::path there = folder;
+  struct stat status = {};
+  while (::stat(there.empty() ? "." : there.c_str(), &status) != 0) {
+    RequireSystem(errno == ENOENT || errno == ENOTDIR, "cannot create a file in its folder");
+    std::error_code ignored;
+    Require(!std::filesystem::is_symlink(there, ignored), "its folder is not there, and ",
+            DisplayName(there), " is a link to nowhere");
+    there = there.parent_path();
+  }
+  const char* wish = there == folder ? "cannot create a file in its folder"
+                                     : "its folder is not there, and cannot be created";
+  Require(S_ISDIR(status.st_mode), wish, ": ", DisplayName(there), " is no folder");
+  RequireSystem(::access(there.empty() ? "." : there.c_str(), W_OK | X_OK) == 0, wish);
+  Require(there == folder || makes_folder, "its folder is not there");
+}
+
 }  // namespace
 
-void AtomicFile::CheckTarget(const std::filesystem::path& target) {
-  const Target resolved = Resolve(target);
-  const std::filesystem::path folder = resolved.path.parent_path();
-  RequireSystem(::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) == 0,
-                "cannot create a file in its folder");
+void AtomicFile::CheckTarget(const std::filesystem::path& target, bool makes_folder) {
+  CheckFolder(Resolve(target).path.parent_path(), makes_folder);
 }
 
 AtomicFile::AtomicFile(const std::filesystem::path& target) {

@@ -22,8 +22,10 @@ class AtomicFile {
   AtomicFile& operator=(const AtomicFile&) = delete;
   ~AtomicFile();
 
-  // Throws the Errors of the constructor that can be told beforehand, and creates nothing.
-  static void CheckTarget(const std::filesystem::path& target);
+  // Throws the Errors of the constructor that can be told beforehand, and creates nothing. The
+  // reason tells why the target's folder cannot be created, if it is not there; that it is not is
+  // enough for an Error unless it is going to be made (`makes_folder`).
+  static void CheckTarget(const std::filesystem::path& target, bool makes_folder = false);
 
   // Where to write to. Errors of the stream are found at the latest by Commit.
   std::FILE* stream() const { return stream_; }

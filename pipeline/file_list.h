@@ -56,31 +56,38 @@ struct UnreadFolder {
 struct FileList {
   std::vector<ListedFile> files;  // in the order of the inputs; within a folder by their bytes
   bool into_folder = false;       // the output is a folder, there or not
-  // Where the outputs will be, each once; not necessarily there. None for standard output.
+  // Where the outputs will be, those that are up to date too, each once; not necessarily there.
+  // None for standard output.
   std::vector<std::filesystem::path> output_folders;
   std::vector<UnreadFolder> unread;
 
   // What was found in input folders, or asked for, and is not among `files`.
-  std::size_t hidden = 0;        // files and folders; Thumbs.db and desktop.ini too
-  std::size_t not_pictures = 0;  // by their names or, where these do not tell, by their content
-  std::size_t subfolders = 0;    // not looked into, without `recursive`
-  std::size_t loops = 0;         // links to a folder that they are in
-  std::size_t results = 0;       // outputs of other inputs, of an earlier run: Existing::kSkip
-  std::size_t up_to_date = 0;    // their outputs are there: Existing::kSkip
+  std::size_t hidden = 0;  // files and folders; Thumbs.db and desktop.ini too
+  // By their names or, where these do not tell, by their content. What has none to tell because it
+  // cannot be read is taken: it fails by its name.
+  std::size_t not_pictures = 0;
+  std::size_t subfolders = 0;  // not looked into, without `recursive`
+  std::size_t loops = 0;       // ways through links to a folder that is read already
+  std::size_t results = 0;     // outputs of other inputs, of an earlier run: Existing::kSkip
+  std::size_t up_to_date = 0;  // their outputs are there: Existing::kSkip
 };
 
 // Looks for the files; creates nothing. Throws Error if the wish makes no sense or cannot come out
 // right, whichever file it is that stands in the way: two inputs with one output, an output that is
-// the input of another file, a name too long, outputs that exist, ...
+// the input of another file or has to be a folder for another output, a name too long, outputs that
+// exist, ...
 //
 // A file that is named is taken, there or not, picture or not. Links are followed, also to nowhere:
-// that such a file cannot be read shows when its turn comes. A folder that several links lead to is
-// read as often. An output folder within an input folder is not read.
+// that such a file cannot be read shows when its turn comes. Each folder within an input folder is
+// read once: by its own name if it has one there, else by that of the first link to it, where links
+// that are in folders go before those that are reached through links. An output folder within an
+// input folder is not read.
 FileList ListFiles(const ListOptions& options);
 
 // Creates the output folders, if the output is one, and removes temporary files that a killed run
 // left in them (AtomicFile::RemoveStale). Throws Error if the output folder itself cannot be
-// created; a folder within it that cannot be shows when a file is to be written there.
+// created. A folder within it that cannot be shows when a file is to be written there, with the
+// reason (AtomicFile::CheckTarget, which also tells before the folders are made).
 void PrepareOutputFolders(const ListOptions& options, const FileList& list);
 
 }  // namespace tessera

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <deque>
+#include <set>
 #include <span>
-#include <string>
 #include <system_error>
 #include <utility>
 
@@ -25,42 +27,50 @@ bool IsHidden(const path& name) {
          ::strcasecmp(name.c_str(), "desktop.ini") == 0;
 }
 
-bool HoldsPicture(const path& file) {
+// What is there and cannot be read may be one: when its turn comes, it fails by its name.
+bool MayHoldPicture(const path& file) {
   // A pipe that took the file's place must not be waited for.
   const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return false;
+  if (fd < 0) return errno != ENOENT && errno != ENOTDIR && errno != ELOOP;
   std::array<std::byte, 16> head;
   const ssize_t size = ::read(fd, head.data(), head.size());
   ::close(fd);
-  return size > 0 && StartsAsPicture(std::span(head.data(), static_cast<std::size_t>(size)));
+  return size < 0 || StartsAsPicture(std::span(head.data(), static_cast<std::size_t>(size)));
 }
 
 class Walk {
  public:
-  Walk(bool recursive, const std::optional<FileId>& output, FileList& list)
-      : recursive_(recursive), output_(output), list_(list) {}
+  Walk(const path& top, bool recursive, const std::optional<FileId>& output, FileList& list)
+      : top_(top), recursive_(recursive), output_(output), list_(list) {}
 
-  // `relative`: to the folder where the walk began.
-  void Read(const path& folder, const path& relative) {
+  std::vector<path> Find() {
+    Read({});
+    // Only now is known which folders have been read by their own names. More links may be found.
+    for (; !links_.empty(); links_.pop_front()) {
+      through_link_ = true;
+      Read(links_.front());
+    }
+    std::sort(found_.begin(), found_.end());
+    return std::move(found_);
+  }
+
+ private:
+  // `relative`: to the top, which is read in any case.
+  void Read(const path& relative) {
+    const path folder = relative.empty() ? top_ : top_ / relative;
     if (const auto status = StatusOf(folder)) {
       const FileId id = IdOf(*status);
-      if (!above_.empty() && id == output_) return;
-      if (std::find(above_.begin(), above_.end(), id) != above_.end()) {
+      if (!relative.empty() && id == output_) return;
+      // Own names cannot loop, and file systems exist that give folders the same number.
+      if (!read_.insert(id).second && through_link_) {
         ++list_.loops;
         return;
       }
-      above_.push_back(id);
-      for (const directory_entry& entry : SortedEntries(folder))
-        Take(entry, relative / entry.path().filename());
-      above_.pop_back();
-    } else {
-      SortedEntries(folder);  // tells why not
     }
+    for (const directory_entry& entry : SortedEntries(folder))
+      Take(entry, relative / entry.path().filename());
   }
 
-  std::vector<path> TakeFound() { return std::move(found_); }
-
- private:
   // Closed before the folders within are opened: depth costs no file descriptors.
   std::vector<directory_entry> SortedEntries(const path& folder) {
     std::vector<directory_entry> entries;
@@ -80,24 +90,28 @@ class Walk {
     if (IsHidden(relative.filename())) {
       ++list_.hidden;
     } else if (entry.is_directory(ignored)) {
-      if (recursive_) {
-        Read(entry.path(), relative);
-      } else {
+      if (!recursive_) {
         ++list_.subfolders;
+      } else if (entry.is_symlink(ignored)) {
+        links_.push_back(std::move(relative));
+      } else {
+        Read(relative);
       }
     } else if (!entry.is_other(ignored) &&  // to open a pipe would wait for its writer
-               (HasPictureExtension(relative) ||
-                (entry.is_regular_file(ignored) && HoldsPicture(entry.path())))) {
+               (HasPictureExtension(relative) || MayHoldPicture(entry.path()))) {
       found_.push_back(std::move(relative));
     } else {
       ++list_.not_pictures;
     }
   }
 
+  const path& top_;
   bool recursive_;
   std::optional<FileId> output_;
   FileList& list_;
-  std::vector<FileId> above_;  // the folder that is read and those that it is in
+  std::set<FileId> read_;
+  std::deque<path> links_;     // to folders, not yet followed
+  bool through_link_ = false;  // what is read now was reached through one
   std::vector<path> found_;
 };
 
@@ -105,9 +119,7 @@ class Walk {
 
 std::vector<path> FindPictures(const path& folder, bool recursive,
                                const std::optional<FileId>& output, FileList& list) {
-  Walk walk(recursive, output, list);
-  walk.Read(folder, {});
-  return walk.TakeFound();
+  return Walk(folder, recursive, output, list).Find();
 }
 
 }  // namespace tessera

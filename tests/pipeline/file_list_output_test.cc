@@ -154,6 +154,24 @@ TEST_F(OutputNameTest, TwoOutputsThatAreOneThroughLinks) {
   EXPECT_THAT(ErrorOf(options), HasSubstr("would both become"));
 }
 
+TEST_F(OutputNameTest, AFileWhereAnotherOutputNeedsAFolderIsNamed) {
+  Make("in/a.jpg");
+  Make("in/a.png/deep/x.png");
+  ListOptions options = Options();
+  options.recursive = true;
+  EXPECT_THAT(Pairs(options),
+              ElementsAre("in/a.jpg > out/a.jpg", "in/a.png/deep/x.png > out/a.png/deep/x.png"));
+  options.format = ImageFormat::kPng;
+  const auto names_both =
+      AllOf(HasSubstr("in/a.jpg would become "), HasSubstr("out/a.png, which has to be a folder"),
+            HasSubstr("in/a.png/deep/x.png"));
+  EXPECT_THAT(ErrorOf(options), names_both);
+  std::filesystem::create_directories(folder_ / "out");
+  MakeLink("out", "linked");
+  options.output = folder_ / "linked";
+  EXPECT_THAT(ErrorOf(options), HasSubstr("which has to be a folder"));
+}
+
 // --- Outputs that are there.
 
 using ExistingOutputTest = FileListTest;
@@ -241,8 +259,47 @@ TEST_F(ExistingOutputTest, ResultsBesideTheirInputsAreNoInputs) {
   EXPECT_EQ(list.up_to_date, 1u);
   EXPECT_EQ(list.results, 1u);
   options.existing = Existing::kOverwrite;
-  EXPECT_THAT(ErrorOf(options), AllOf(HasSubstr("in/a_x4.png is an input"),
-                                      HasSubstr("the result of "), HasSubstr("in/a.png")));
+  EXPECT_THAT(ErrorOf(options),
+              AllOf(HasSubstr("in/a_x4.png is an input"), HasSubstr("the result of "),
+                    HasSubstr("in/a.png; if"), HasSubstr("--skip-existing")));
+}
+
+// The result's name is also the one that it would get as an input.
+TEST_F(ExistingOutputTest, ResultsThatWouldReplaceThemselvesAreNoInputs) {
+  for (const char* name : {"in/a.png", "in/a.webp", "in/b.png"}) Make(name);
+  SetTime("in/a.png", 1000);
+  ListOptions options = Options({"in"}, "in");
+  options.format = ImageFormat::kWebp;
+  for (const Existing existing : {Existing::kStop, Existing::kOverwrite}) {
+    options.existing = existing;
+    EXPECT_THAT(ErrorOf(options),
+                AllOf(HasSubstr("in/a.png and "), HasSubstr("in/a.webp would both become "),
+                      HasSubstr("in/a.webp, --skip-existing leaves it out")));
+  }
+  options.existing = Existing::kSkip;
+  const FileList list = ListFiles(options);
+  EXPECT_THAT(Pairs(list), ElementsAre("in/b.png > in/b.webp"));
+  EXPECT_EQ(list.up_to_date, 1u);
+  EXPECT_EQ(list.results, 1u);
+  // One picture in two files that are no result of each other.
+  Make("in/b.jpg");
+  EXPECT_THAT(ErrorOf(options), AllOf(HasSubstr("in/b.webp"), Not(HasSubstr("earlier run"))));
+}
+
+// A run that was killed may have left temporary files beside its last output.
+TEST_F(ExistingOutputTest, FoldersOfOutputsThatAreUpToDateAreListed) {
+  Make("in/sub/a.png");
+  Make("out/sub/a.png");
+  Make("out/sub/.tessera-0123456789.tmp");
+  ListOptions options = Options();
+  options.recursive = true;
+  options.existing = Existing::kSkip;
+  const FileList list = ListFiles(options);
+  EXPECT_THAT(list.files, IsEmpty());
+  EXPECT_THAT(list.output_folders, ElementsAre(folder_ / "out/sub"));
+  PrepareOutputFolders(options, list);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "out/sub/.tessera-0123456789.tmp"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "out/sub/a.png"));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ops/error.h"
+#include "pipeline/atomic_file.h"
 #include "tests/pipeline/file_list_fixture.h"
 
 namespace tessera {
@@ -160,12 +161,68 @@ TEST_F(FileListTest, LinksThatLoopEnd) {
   ListOptions options = Options();
   options.recursive = true;
   const FileList list = ListFiles(options);
-  EXPECT_GT(list.loops, 0u);
-  const std::vector<std::string> pairs = Pairs(list);
-  EXPECT_THAT(pairs, testing::Contains("in/one/two/c.png > out/one/two/c.png"));
-  EXPECT_THAT(pairs, testing::Contains("in/two/one/b.png > out/two/one/b.png"));
-  EXPECT_THAT(pairs, testing::Not(testing::Contains(HasSubstr("self"))));
-  EXPECT_THAT(pairs, testing::Not(testing::Contains(HasSubstr("one/two/one"))));
+  EXPECT_THAT(Pairs(list), ElementsAre("in/a.png > out/a.png", "in/one/b.png > out/one/b.png",
+                                       "in/two/c.png > out/two/c.png"));
+  EXPECT_EQ(list.loops, 4u);  // self, one/two, two/one, two/up/in
+}
+
+TEST_F(FileListTest, FoldersThatAllLinkToEachOtherAreReadOnce) {
+  constexpr std::size_t kFolders = 10;
+  const auto name = [](std::size_t i) { return std::to_string(i); };
+  for (std::size_t i = 0; i < kFolders; ++i) {
+    Make("in/" + name(i) + "/a.png");
+    for (std::size_t k = 0; k < kFolders; ++k)
+      MakeLink("../" + name(k), "in/" + name(i) + "/to" + name(k));
+  }
+  ListOptions options = Options();
+  options.recursive = true;
+  const FileList list = ListFiles(options);
+  ASSERT_EQ(list.files.size(), kFolders);
+  for (std::size_t i = 0; i < kFolders; ++i)
+    EXPECT_EQ(list.files[i].input, folder_ / ("in/" + name(i) + "/a.png"));
+  EXPECT_EQ(list.loops, kFolders * kFolders);
+}
+
+TEST_F(FileListTest, AFolderThatSeveralLinksLeadToIsReadThroughTheFirst) {
+  Make("elsewhere/a.png");
+  Make("elsewhere/sub/b.png");
+  Make("in/z/c.png");
+  MakeLink("../elsewhere", "in/y");
+  MakeLink("../../elsewhere/sub", "in/z/sub");
+  MakeLink("z", "in/alias");
+  MakeLink("../in/z", "elsewhere/back");
+  ListOptions options = Options();
+  options.recursive = true;
+  const FileList list = ListFiles(options);
+  // A folder's own name goes before the links to it, wherever these are.
+  EXPECT_THAT(Pairs(list),
+              ElementsAre("in/y/a.png > out/y/a.png", "in/y/sub/b.png > out/y/sub/b.png",
+                          "in/z/c.png > out/z/c.png"));
+  EXPECT_EQ(list.loops, 3u);  // alias, z/sub, y/back
+}
+
+// Whether it is a picture cannot be told. Reading its first byte is an error, for every user.
+TEST_F(FileListTest, WhatCannotBeReadIsTaken) {
+  std::filesystem::create_directory(folder_ / "in");
+  MakeLink("/proc/self/mem", "in/unreadable");
+  const FileList list = ListFiles(Options());
+  EXPECT_THAT(Pairs(list), ElementsAre("in/unreadable > out/unreadable.png"));
+  EXPECT_EQ(list.not_pictures, 0u);
+}
+
+TEST_F(FileListTest, WhatMayNotBeReadIsTaken) {
+  Make("in/locked");
+  Make("elsewhere/a");
+  MakeLink("../elsewhere/a", "in/behind");
+  MakeLink("ring", "in/ring");
+  ASSERT_EQ(::chmod((folder_ / "in/locked").c_str(), 0), 0);
+  ASSERT_EQ(::chmod((folder_ / "elsewhere").c_str(), 0), 0);
+  const bool reads_all = ::access((folder_ / "in/locked").c_str(), R_OK) == 0;
+  const FileList list = ListFiles(Options());
+  ::chmod((folder_ / "elsewhere").c_str(), 0700);
+  if (reads_all) GTEST_SKIP() << "may read everything";
+  EXPECT_THAT(Pairs(list), ElementsAre("in/behind > out/behind.png", "in/locked > out/locked.png"));
+  EXPECT_EQ(list.not_pictures, 1u);  // the ring
 }
 
 TEST_F(FileListTest, AnOutputFolderWithinTheInputIsNotRead) {
@@ -283,6 +340,31 @@ TEST_F(FileListTest, AnOutputFolderThatCannotBeMadeIsAnError) {
   const ListOptions options = Options({"in"}, "file/out");
   const FileList list = ListFiles(options);
   EXPECT_THROW(PrepareOutputFolders(options, list), Error);
+}
+
+// The others come out. The file's own message has the reason, in a dry run too.
+TEST_F(FileListTest, AFolderWithinTheOutputThatCannotBeMadeStopsNothing) {
+  Make("in/a/x.png");
+  Make("in/b/y.png");
+  Make("out/a");
+  ListOptions options = Options();
+  options.recursive = true;
+  const FileList list = ListFiles(options);
+  const auto obstacle = [](const ListedFile& file, bool makes_folder) -> std::string {
+    try {
+      AtomicFile::CheckTarget(file.output, makes_folder);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  ASSERT_EQ(list.files.size(), 2u);
+  const std::string foreseen = obstacle(list.files[0], true);
+  EXPECT_THAT(foreseen, HasSubstr("out/a is no folder"));
+  EXPECT_EQ(obstacle(list.files[1], true), "none");
+  PrepareOutputFolders(options, list);
+  EXPECT_EQ(obstacle(list.files[0], false), foreseen);
+  EXPECT_EQ(obstacle(list.files[1], false), "none");
 }
 
 }  // namespace

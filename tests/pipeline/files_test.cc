@@ -18,6 +18,7 @@
 namespace tessera {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 void Put(AtomicFile& file, const std::string& text) {
@@ -95,7 +96,7 @@ TEST(AtomicFile, GivesTheReasonOfTheCallThatFailed) {
     return "no error";
   };
   const std::filesystem::path target = folder / "no" / "out", below_file = folder / "file" / "out";
-  EXPECT_THAT(error_of([&] { AtomicFile::CheckTarget(target); }), HasSubstr("No such file"));
+  EXPECT_THAT(error_of([&] { AtomicFile::CheckTarget(target); }), HasSubstr("is not there"));
   EXPECT_THAT(error_of([&] { AtomicFile file(target); }), HasSubstr("No such file"));
   EXPECT_THAT(error_of([&] { AtomicFile file(below_file); }), HasSubstr("Not a directory"));
   EXPECT_THAT(error_of([&] {
@@ -123,6 +124,48 @@ TEST(AtomicFile, RefusesWhatIsNoFile) {
   EXPECT_THROW(AtomicFile::CheckTarget(folder / "no" / "such"), Error);
   EXPECT_NO_THROW(AtomicFile::CheckTarget(folder / "fine"));
   EXPECT_EQ(folder.NumFiles(), 0u);
+}
+
+// What CheckTarget says of a target, or "".
+std::string Obstacle(const std::filesystem::path& target, bool makes_folder) {
+  try {
+    AtomicFile::CheckTarget(target, makes_folder);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(AtomicFile, TellsWhetherItsFolderCanBeMade) {
+  const TemporaryFolder folder;
+  WriteBytes(folder / "file", "x");
+  std::filesystem::create_symlink("nowhere", folder / "link");
+  EXPECT_EQ(Obstacle(folder / "new" / "sub" / "out", true), "");
+  EXPECT_EQ(Obstacle(folder / "new" / "sub" / "out", false), "its folder is not there");
+  EXPECT_EQ(Obstacle("new/out", true), "");
+  EXPECT_EQ(Obstacle("new/out", false), "its folder is not there");
+  for (const bool makes_folder : {true, false}) {
+    EXPECT_THAT(Obstacle(folder / "file" / "out", makes_folder), HasSubstr("file is no folder"));
+    EXPECT_THAT(Obstacle(folder / "file" / "sub" / "out", makes_folder),
+                AllOf(HasSubstr("cannot be created"), HasSubstr("file is no folder")));
+    EXPECT_THAT(Obstacle(folder / "link" / "out", makes_folder),
+                HasSubstr("link is a link to nowhere"));
+    EXPECT_THAT(Obstacle(folder.path(), makes_folder), HasSubstr("is a folder"));
+  }
+  EXPECT_EQ(folder.NumFiles(), 2u);
+}
+
+TEST(AtomicFile, TellsThatItsFolderMayNotBeMade) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "locked");
+  ASSERT_EQ(::chmod((folder / "locked").c_str(), 0555), 0);
+  if (::access((folder / "locked").c_str(), W_OK) == 0) GTEST_SKIP() << "may write everywhere";
+  for (const bool makes_folder : {true, false}) {
+    EXPECT_EQ(Obstacle(folder / "locked" / "sub" / "out", makes_folder),
+              "its folder is not there, and cannot be created: Permission denied");
+    EXPECT_EQ(Obstacle(folder / "locked" / "out", makes_folder),
+              "cannot create a file in its folder: Permission denied");
+  }
 }
 
 TEST(AtomicFile, NoticesWhatTheDiskDoesNotTake) {
