@@ -81,9 +81,12 @@ class TextDisplay final : public ProgressDisplay {
     const bool alone = state.total() == 1 && !list.into_folder;
     if (!options_.summary || (alone && !interrupted)) return;
     const std::pair<std::size_t, const char*> reasons[] = {
-        {list.up_to_date, "up to date"},    {list.hidden, "hidden"},
-        {list.not_pictures, "no pictures"}, {list.subfolders, "subfolders"},
-        {list.loops, "links that loop"},    {list.results, "earlier results"}};
+        {list.up_to_date, "up to date"},
+        {list.hidden, "hidden"},
+        {list.not_pictures, "no pictures"},
+        {list.subfolders, "subfolders"},
+        {list.loops, "links to folders read already"},
+        {list.results, "earlier results"}};
     std::size_t skipped = 0;
     std::string why;
     for (const auto& [count, reason] : reasons) {

@@ -135,6 +135,7 @@ int Run(UpscaleArguments& arguments) {
   std::optional<Upscaler> upscaler;
   std::vector<BatchFile> files;
   UpscaleProgress* progress = nullptr;
+  bool into_folder = false;
   try {
     CpuBudget::OfProcess().Limit(arguments.tiles.threads);
     auto model = LoadModel(arguments.model, arguments.job.size.scale);
@@ -145,6 +146,7 @@ int Run(UpscaleArguments& arguments) {
     FileList list = ListFiles(arguments.list);
     RequireEffects(arguments, list);
     files = MakeBatch(arguments, list);
+    into_folder = list.into_folder;
     if (!arguments.dry_run) PrepareOutputFolders(arguments.list, list);
     auto display = MakeDisplay(arguments, list);
     progress = new UpscaleProgress(std::move(list), std::move(display), arguments.dry_run);
@@ -156,7 +158,8 @@ int Run(UpscaleArguments& arguments) {
                {.files = arguments.files,
                 .memory_bytes = arguments.tiles.memory_bytes,
                 .read = arguments.read,
-                .dry_run = arguments.dry_run},
+                .dry_run = arguments.dry_run,
+                .makes_folders = into_folder},
                *progress);
   return progress->Finish() ? kDone : kInputFailed;
 }

@@ -13,6 +13,7 @@
 
 #include "engine/memory_budget.h"
 #include "ops/error.h"
+#include "pipeline/atomic_file.h"
 #include "pipeline/display_name.h"
 
 namespace tessera {
@@ -93,6 +94,10 @@ class Batch {
     const FilePlan plan = PlanFile(upscaler_, input, each.job);
     NamingInput(each.input, [&] { AwaitMemory(plan); });
     if (options_.dry_run) {
+      if (each.job.output != "-") {
+        NamingFile(each.job.output,
+                   [&] { AtomicFile::CheckTarget(each.job.output, options_.makes_folders); });
+      }
       const std::lock_guard lock(events_mutex_);
       events_.Planned(file, plan);
       return;

@@ -24,6 +24,7 @@ struct BatchOptions {
   ReadOptions read = {};
   // Only says what would be done: Planned or Failed for each file, and nothing is written.
   bool dry_run = false;
+  bool makes_folders = false;  // those of the outputs, before a run that is no dry one
 };
 
 // What happens to the files, by their place in the list. One call at a time, from any thread. A

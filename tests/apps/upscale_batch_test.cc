@@ -131,7 +131,9 @@ TEST_F(UpscaleBatch, RecursionKeepsTheTreeAndLinksEnd) {
   EXPECT_THAT(flat.err, HasSubstr("1 done, 1 skipped (1 subfolders), 0 failed"));
   const ProgramResult all = Upscale({in_.string(), out_.string(), "-r", "--skip-existing"});
   EXPECT_EQ(all.exit_code, 0) << all.err;
-  EXPECT_THAT(all.err, HasSubstr("1 done, 2 skipped (1 up to date, 1 links that loop), 0 failed"));
+  EXPECT_THAT(
+      all.err,
+      HasSubstr("1 done, 2 skipped (1 up to date, 1 links to folders read already), 0 failed"));
   EXPECT_EQ(Tree(out_).size(), 2u);
   ExpectDoubled(ReadPicture(out_ / "a.png").picture, top);
   ExpectDoubled(ReadPicture(out_ / "sub/deep/a.png").picture, deep);
@@ -246,6 +248,20 @@ TEST_F(UpscaleBatch, GoesOnAfterItWasKilled) {
     EXPECT_EQ(again.exit_code, 0) << again.err;
     EXPECT_EQ(Tree(out_), Tree(folder_ / "undisturbed"));
   }
+}
+
+TEST_F(UpscaleBatch, ADryRunFailsWhereTheRunWould) {
+  Make("a.png", 10);
+  std::filesystem::create_directories(folder_ / "taken" / "a.png");
+  WriteBytes(folder_ / "file", "no folder");
+  for (const std::string& output :
+       {Path("taken/"), Path("missing/a.png"), Path("file/"), Path("file/deeper/")}) {
+    const std::string input = (in_ / "a.png").string();
+    const ProgramResult dry = Upscale({input, output, "--dry-run", "--overwrite"});
+    EXPECT_NE(dry.exit_code, 0) << output;
+    EXPECT_NE(Upscale({input, output, "--overwrite"}).exit_code, 0) << output;
+  }
+  EXPECT_EQ(Upscale({(in_ / "a.png").string(), Path("new/deeper/"), "--dry-run"}).exit_code, 0);
 }
 
 TEST_F(UpscaleBatch, ADryRunWritesNothing) {
