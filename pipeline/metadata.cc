@@ -94,10 +94,12 @@ void AdaptExif(std::string& exif, const PictureFormat& output, std::vector<std::
 }
 
 void AdaptXmp(std::string& xmp, const PictureFormat& output, std::vector<std::string>& notes) {
-  if (IsUtf8(xmp)) {
+  if (xmp.empty()) return;
+  const bool is_utf8 = IsUtf8(xmp);
+  if (is_utf8 && LooksLikeXmp(xmp)) {
     PatchXmp(xmp, output.width, output.height);
   } else {
-    notes.emplace_back("the XMP data are not UTF-8: left out");
+    notes.push_back(StrCat("the XMP data are ", is_utf8 ? "damaged" : "not UTF-8", ": left out"));
     xmp.clear();
   }
 }

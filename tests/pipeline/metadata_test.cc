@@ -211,6 +211,21 @@ TEST(AdaptMetadata, DamagedExifAndXmpAreLeftOut) {
   EXPECT_TRUE(adapted.metadata.exif.empty() && adapted.metadata.xmp.empty());
 }
 
+TEST(AdaptMetadata, WhatIsNoXmpIsLeftOut) {
+  for (const std::string xmp :
+       {"garbage", " ", "<", "garbage <x:xmpmeta/>", "<html>RDF</html>", "<?xml version='1.0'?>"}) {
+    const Adapted adapted = Adapt({.xmp = xmp});
+    EXPECT_EQ(adapted.metadata.xmp, "") << xmp;
+    EXPECT_THAT(adapted.notes, ElementsAre("the XMP data are damaged: left out"));
+  }
+  for (const std::string xmp : {"<x:xmpmeta/>", "\xEF\xBB\xBF\r\n\t <rdf:RDF/>",
+                                "<?xpacket begin=''?><x:xmpmeta></x:xmpmeta>\n  "}) {
+    const Adapted adapted = Adapt({.xmp = xmp});
+    EXPECT_EQ(adapted.metadata.xmp, xmp);
+    EXPECT_THAT(adapted.notes, IsEmpty());
+  }
+}
+
 TEST(AdaptMetadata, WhatAJpegSegmentDoesNotHold) {
   // 65533 bytes, less what stands in front (Exif 2.32, XMP specification).
   Metadata metadata{.exif = ExifBlock({}), .xmp = kXmpPacket};
