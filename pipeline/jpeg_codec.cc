@@ -33,6 +33,8 @@ struct JpegErrors {
   std::jmp_buf jump;
   std::string message;
   std::vector<std::string>* warnings = nullptr;
+  bool may_lack_end = false;  // the file's end marker, which libjpeg puts where the file ends
+  bool ended = false;         // without one
 
   template <typename F>
   void Guard(F&& call) {
@@ -50,10 +52,16 @@ JpegErrors& ErrorsOf(j_common_ptr jpeg) { return *reinterpret_cast<JpegErrors*>(
   std::longjmp(ErrorsOf(jpeg).jump, 1);  // NOLINT(cert-err52-cpp)
 }
 
+[[noreturn]] void OnEarlyEnd(j_common_ptr jpeg) {
+  ErrorsOf(jpeg).message = "the file ends too soon";
+  std::longjmp(ErrorsOf(jpeg).jump, 1);  // NOLINT(cert-err52-cpp)
+}
+
 // Level -1 are libjpeg's warnings. It goes on with grey or garbled blocks where data are missing;
 // that is no picture to us. Only what harms no pixel is let through.
 void OnMessage(j_common_ptr jpeg, int level) {
   if (level >= 0) return;
+  JpegErrors& errors = ErrorsOf(jpeg);
   switch (jpeg->err->msg_code) {
     case JWRN_EXTRANEOUS_DATA:
     case JWRN_JFIF_MAJOR:
@@ -61,15 +69,19 @@ void OnMessage(j_common_ptr jpeg, int level) {
     case JWRN_BOGUS_ICC:
       break;
     case JWRN_JPEG_EOF:
-      ErrorsOf(jpeg).message = "the file ends too soon";
-      std::longjmp(ErrorsOf(jpeg).jump, 1);  // NOLINT(cert-err52-cpp)
+      if (!errors.may_lack_end) OnEarlyEnd(jpeg);
+      if (!errors.ended) errors.warnings->emplace_back("the file has no end marker");
+      errors.ended = true;
+      return;
     default:
+      // That something is missing shows when it is needed.
+      if (errors.ended) OnEarlyEnd(jpeg);
       OnError(jpeg);
   }
-  if (ErrorsOf(jpeg).warnings == nullptr) return;
+  if (errors.warnings == nullptr) return;
   char text[JMSG_LENGTH_MAX];
   jpeg->err->format_message(jpeg, text);
-  ErrorsOf(jpeg).warnings->emplace_back(text);
+  errors.warnings->emplace_back(text);
 }
 
 jpeg_error_mgr* SetUp(JpegErrors& errors) {
@@ -124,6 +136,9 @@ class JpegReader final : public ImageReader {
     });
     CheckInputSize(jpeg_.image_width, jpeg_.image_height, options);
     CountBlocks(several_scans, file_bytes);
+    // Whole scans may be missing, or the last bits of one; but arithmetic decoding, which reads
+    // beyond its data anyway, does not tell.
+    errors_.may_lack_end = !several_scans && !jpeg_.arith_code;
     ReadMetadata();
     const bool grey = jpeg_.jpeg_color_space == JCS_GRAYSCALE;
     const bool cmyk = jpeg_.jpeg_color_space == JCS_CMYK || jpeg_.jpeg_color_space == JCS_YCCK;

@@ -94,10 +94,12 @@ void AdaptExif(std::string& exif, const PictureFormat& output, std::vector<std::
 }
 
 void AdaptXmp(std::string& xmp, const PictureFormat& output, std::vector<std::string>& notes) {
-  if (IsUtf8(xmp)) {
+  if (xmp.empty()) return;
+  const bool is_utf8 = IsUtf8(xmp);
+  if (is_utf8 && LooksLikeXmp(xmp)) {
     PatchXmp(xmp, output.width, output.height);
   } else {
-    notes.emplace_back("the XMP data are not UTF-8: left out");
+    notes.push_back(StrCat("the XMP data are ", is_utf8 ? "damaged" : "not UTF-8", ": left out"));
     xmp.clear();
   }
 }
@@ -105,7 +107,10 @@ void AdaptXmp(std::string& xmp, const PictureFormat& output, std::vector<std::st
 // Whether the colours are meant to be seen otherwise than where nothing is said of them, which is
 // as sRGB.
 bool HasOwnColours(const Metadata& metadata) {
-  if (!metadata.icc.empty() || metadata.srgb_intent) return false;
+  if (!metadata.icc.empty()) return false;
+  constexpr std::array<std::uint8_t, 4> kSrgbCicp{1, 13, 0, 1};
+  if (metadata.cicp) return metadata.cicp != kSrgbCicp;
+  if (metadata.srgb_intent) return false;
   constexpr double kGamma = 1 / 2.2, kClose = 0.005;
   constexpr std::array<double, 8> kSrgb{0.3127, 0.329, 0.64, 0.33, 0.3, 0.6, 0.15, 0.06};
   const auto is_close = [](double a, double b) { return std::abs(a - b) <= kClose; };
@@ -144,6 +149,7 @@ void TakeWithoutPlace(Metadata& metadata, const Places& places, LeftOut& left_ou
   metadata.gamma.reset();
   metadata.srgb_intent.reset();
   metadata.chromaticity.reset();
+  metadata.cicp.reset();
   const auto is_lost = [&](const Metadata::Text& text) {
     return !places.comment || text.keyword != kCommentKeyword;
   };

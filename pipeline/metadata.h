@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,6 +28,8 @@ struct Metadata {
   std::optional<int> srgb_intent = std::nullopt;  // sRGB: 0 to 3
   std::optional<std::array<double, 8>> chromaticity =
       std::nullopt;  // cHRM: x, y of white, red, green, blue
+  // cICP: primaries, transfer, matrix, full range (ITU-T H.273); it counts before all others.
+  std::optional<std::array<std::uint8_t, 4>> cicp = std::nullopt;
 
   struct Text {
     std::string keyword;  // Latin-1, 1 to 79 bytes

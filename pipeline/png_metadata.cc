@@ -130,6 +130,7 @@ class Parser {
     if (name == "gAMA") Gamma(data);
     if (name == "cHRM") Chromaticity(data);
     if (name == "sRGB") Srgb(data);
+    if (name == "cICP") Cicp(data);
     if (name == "iCCP") Icc(data);
     if (name == "pHYs") Density(data);
     if (name == "eXIf") Exif(data);
@@ -153,6 +154,13 @@ class Parser {
   void Srgb(std::string_view data) {
     Require(data.size() == 1 && data[0] >= 0 && data[0] <= 3, "damaged");
     if (!metadata_.srgb_intent) metadata_.srgb_intent = data[0];
+  }
+  void Cicp(std::string_view data) {
+    // RGB has no matrix.
+    Require(data.size() == 4 && data[2] == 0, "damaged");
+    if (metadata_.cicp) return;
+    metadata_.cicp.emplace();
+    data.copy(reinterpret_cast<char*>(metadata_.cicp->data()), data.size());
   }
   void Icc(std::string_view data) {
     Fields fields(data);
@@ -283,6 +291,8 @@ std::vector<PngChunk> MakePngMetadata(const Metadata& metadata) {
     for (const double value : *metadata.chromaticity) chunk.data += in_units(value, kPerUnit);
     chunks.push_back(chunk);
   }
+  if (metadata.cicp)
+    chunks.push_back({"cICP", std::string(metadata.cicp->begin(), metadata.cicp->end())});
   // A file is to have one of the two.
   if (!metadata.icc.empty()) {
     chunks.push_back({"iCCP", std::string("icc\0\0", 5) + Deflate(metadata.icc)});

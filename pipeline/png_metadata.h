@@ -23,7 +23,7 @@ struct PngChunk {
 
 // The names of the chunks that are read here, each with a zero behind it.
 inline constexpr std::string_view kPngMetadataChunks(
-    "gAMA\0cHRM\0sRGB\0iCCP\0pHYs\0eXIf\0tEXt\0zTXt\0iTXt\0acTL\0", 50);
+    "gAMA\0cHRM\0sRGB\0cICP\0iCCP\0pHYs\0eXIf\0tEXt\0zTXt\0iTXt\0acTL\0", 55);
 bool IsPngMetadata(std::string_view name);
 
 // Of all metadata of a file together, packed and unpacked; what goes beyond it is left out.

@@ -1,8 +1,8 @@
 #include "pipeline/session_model.h"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "ops/error.h"
@@ -116,11 +116,11 @@ class SessionModel final : public TileModel {
 
     // The first size that the network accepts decides. A declared size is tried after others: most
     // networks run at any size, whatever the file says.
-    constexpr std::int64_t kProbe = 192;
     std::vector<Shape> probes;
-    for (std::int64_t c : channels == -1 ? std::vector<std::int64_t>{3, 1} : std::vector{channels})
-      probes.push_back({1, c, kProbe, kProbe});
-    if (is_static) {
+    if (!is_static) {
+      if (channels != 1) probes.push_back(FindAcceptedShape(3));
+      if (channels != 3) probes.push_back(FindAcceptedShape(1));
+    } else {
       const std::int64_t c = channels == -1 ? 3 : channels;
       // Another size than the declared one, but one that has the same small factors.
       probes = {{1, c, 2 * declared_height, 2 * declared_width},
@@ -135,12 +135,30 @@ class SessionModel final : public TileModel {
         if (refusal.empty() || is_static) refusal = error.what();
         continue;
       }
-      if (is_static && i == 1) {
-        traits_.fixed_input = {declared_width - 2 * crop_x_, declared_height - 2 * crop_y_};
-      }
+      const std::int64_t h = probes[i][2], w = probes[i][3];
+      if ((is_static && i == 1) || !InferOutput({1, probes[i][1], 2 * h, 2 * w}))
+        traits_.fixed_input = {w - 2 * crop_x_, h - 2 * crop_y_};
       return;
     }
     throw Error(refusal);
+  }
+
+  // The output's shape, unless the network refuses the input's.
+  std::optional<Shape> InferOutput(const Shape& shape) {
+    try {
+      return session_->InferOutputs({&shape, 1})[0].shape;
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  }
+
+  // A square that the network accepts; any if it accepts none of those that are tried. Of
+  // kMaxMultiple sizes in a row one is a multiple of whatever number the network needs one of.
+  Shape FindAcceptedShape(std::int64_t channels) {
+    constexpr std::int64_t kFirst = 192, kMaxMultiple = 256;
+    for (std::int64_t size = kFirst; size < kFirst + kMaxMultiple; ++size)
+      if (const Shape shape{1, channels, size, size}; InferOutput(shape)) return shape;
+    return {1, channels, kFirst, kFirst};
   }
 
   // Fills traits_ from how the network treats an input of this shape. Throws Error if it refuses.
@@ -163,42 +181,31 @@ class SessionModel final : public TileModel {
             ": not its size times a scale, nor as much less on both sides");
   }
 
-  // The output's size for an input; 0 x 0 if the network refuses it.
-  std::array<std::int64_t, 2> OutputSize(std::int64_t channels, std::int64_t h, std::int64_t w) {
-    const Shape shape{1, channels, h, w};
-    try {
-      const Shape out = session_->InferOutputs({&shape, 1})[0].shape;
-      return {out[2], out[3]};
-    } catch (const Error&) {
-      return {0, 0};
-    }
-  }
-
   // Scale and alignment from sizes alone: by how much the output grows with the input, and in what
   // steps.
   ReceptiveField FieldOfSizes(const Shape& in, const Shape& out) {
-    const std::array<std::int64_t, 2> in_size{in[2], in[3]}, out_size{out[2], out[3]};
-    std::array<std::int64_t, 2> grown = OutputSize(in[1], 2 * in[2], 2 * in[3]);
-    const bool grows = grown[0] > out_size[0] && grown[1] > out_size[1];
-    if (!grows) grown = {2 * out_size[0], 2 * out_size[1]};  // takes this size only
-    std::array<ReceptiveField::Axis, 2> axes;
-    for (std::size_t a = 0; a < 2; ++a) {
-      const std::int64_t more = grown[a] - out_size[a], gcd = std::gcd(more, in_size[a]);
-      axes[a] = {.scale_num = more / gcd, .scale_den = in_size[a] / gcd};
+    const std::optional<Shape> grown = InferOutput({1, in[1], 2 * in[2], 2 * in[3]});
+    const auto axis = [&](int a) {
+      // As much as itself, if it takes this size only.
+      const std::int64_t more = grown && (*grown)[a] > out[a] ? (*grown)[a] - out[a] : out[a];
+      const std::int64_t gcd = std::gcd(more, in[a]);
+      ReceptiveField::Axis field{.scale_num = more / gcd, .scale_den = in[a] / gcd};
+      if (grown) field.alignment = FindAlignment(in, out, a, field);
+      return field;
+    };
+    return {axis(2), axis(3)};
+  }
+
+  // The least step in which dimension `a` of the input may grow.
+  int FindAlignment(const Shape& in, const Shape& out, int a, const ReceptiveField::Axis& field) {
+    for (std::int64_t step = 1; step < in[a]; ++step) {
+      Shape longer = in;
+      longer[a] += step;
+      const std::optional<Shape> size = InferOutput(longer);
+      if (size && ((*size)[a] - out[a]) * field.scale_den == step * field.scale_num)
+        return static_cast<int>(step);
     }
-    if (!grows) return {axes[0], axes[1]};
-    constexpr int kMaxAlignment = 64;
-    for (int step = 1; step <= kMaxAlignment; step *= 2) {
-      if (in_size[0] % step != 0 || in_size[1] % step != 0) break;
-      const auto size = OutputSize(in[1], in_size[0] + step, in_size[1] + step);
-      const auto fits = [&](std::size_t a) {
-        return (size[a] - out_size[a]) * axes[a].scale_den == step * axes[a].scale_num;
-      };
-      if (!fits(0) || !fits(1)) continue;
-      axes[0].alignment = axes[1].alignment = step;
-      break;
-    }
-    return {axes[0], axes[1]};
+    return static_cast<int>(in[a]);
   }
 
   // How many pixels of the input are missing from the output on either side, as with convolutions

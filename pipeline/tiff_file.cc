@@ -1,7 +1,5 @@
 #include "pipeline/tiff_file.h"
 
-#include <sys/types.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdarg>
@@ -32,7 +30,8 @@ TiffFile& Self(void* self) { return *static_cast<TiffFile*>(self); }
 
 TiffFile::TiffFile(std::FILE* file, const char* mode, std::vector<std::string>& warnings)
     : file_(file), warnings_(warnings) {
-  in_memory_ = mode[0] == 'w' && !IsSeekable(file);
+  writing_ = mode[0] == 'w';
+  in_memory_ = writing_ && !IsSeekable(file);
   const std::unique_ptr<TIFFOpenOptions, OptionsDeleter> options(TIFFOpenOptionsAlloc());
   if (options == nullptr) throw std::bad_alloc();
   TIFFOpenOptionsSetErrorHandlerExtR(options.get(), OnError, this);
@@ -52,6 +51,7 @@ void TiffFile::Check(bool done) const {
 }
 
 void TiffFile::Finish() {
+  Check(system_error_ == 0);  // libtiff does not look at all that fails
   if (!in_memory_) return;
   RequireSystem(std::fwrite(bytes_.data(), 1, bytes_.size(), file_) == bytes_.size(),
                 "cannot write");
@@ -81,13 +81,14 @@ tmsize_t TiffFile::Write(thandle_t self, void* from, tmsize_t size) {
   const auto count = static_cast<std::size_t>(size);
   if (!file.in_memory_) {
     const std::size_t written = std::fwrite(from, 1, count, file.file_);
-    if (written != count) file.system_error_ = errno;
+    if (written != count) file.KeepSystemError();
     return static_cast<tmsize_t>(written);
   }
   try {
     if (file.bytes_.size() < file.position_ + count) file.bytes_.resize(file.position_ + count);
   } catch (const std::bad_alloc&) {
-    file.system_error_ = ENOMEM;
+    errno = ENOMEM;
+    file.KeepSystemError();
     return 0;
   }
   std::memcpy(file.bytes_.data() + file.position_, from, count);
@@ -98,7 +99,7 @@ tmsize_t TiffFile::Write(thandle_t self, void* from, tmsize_t size) {
 toff_t TiffFile::Seek(thandle_t self, toff_t offset, int whence) {
   TiffFile& file = Self(self);
   if (!file.in_memory_) {
-    if (::fseeko(file.file_, static_cast<off_t>(offset), whence) == 0)
+    if (file.SeekFile(static_cast<off_t>(offset), whence))
       return static_cast<toff_t>(::ftello(file.file_));
     return static_cast<toff_t>(-1);
   }
@@ -113,10 +114,21 @@ toff_t TiffFile::Size(thandle_t self) {
   TiffFile& file = Self(self);
   if (file.in_memory_) return file.bytes_.size();
   const off_t position = ::ftello(file.file_);
-  ::fseeko(file.file_, 0, SEEK_END);
+  file.SeekFile(0, SEEK_END);
   const off_t size = ::ftello(file.file_);
-  ::fseeko(file.file_, position, SEEK_SET);
+  file.SeekFile(position, SEEK_SET);
   return static_cast<toff_t>(size);
+}
+
+// Writes what is in the stream's buffer before it moves.
+bool TiffFile::SeekFile(off_t offset, int whence) {
+  const bool done = ::fseeko(file_, offset, whence) == 0;
+  if (!done) KeepSystemError();
+  return done;
+}
+
+void TiffFile::KeepSystemError() {
+  if (writing_ && system_error_ == 0) system_error_ = errno;
 }
 
 }  // namespace tessera

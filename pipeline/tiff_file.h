@@ -1,6 +1,7 @@
 // libtiff on a stream, with its messages as Errors and warnings.
 #pragma once
 
+#include <sys/types.h>
 #include <tiffio.h>
 
 #include <cstdio>
@@ -23,9 +24,10 @@ class TiffFile {
   ~TiffFile();
 
   TIFF* get() const { return tiff_; }
-  // Throws Error with what libtiff said last, unless `done`.
+  // Throws Error unless `done`: with why writing failed, if it did, or what libtiff said last.
   void Check(bool done) const;
-  // The file is complete, as far as libtiff is concerned.
+  // The file is complete, as far as libtiff is concerned. Throws Error if anything of it could not
+  // be written.
   void Finish();
 
   // The value of a tag, or of its default, or nothing.
@@ -47,12 +49,14 @@ class TiffFile {
   static tmsize_t Write(thandle_t self, void* from, tmsize_t size);
   static toff_t Seek(thandle_t self, toff_t offset, int whence);
   static toff_t Size(thandle_t self);
+  bool SeekFile(off_t offset, int whence);
+  void KeepSystemError();
 
   std::FILE* file_;
   std::vector<std::string>& warnings_;
   std::string message_;
-  int system_error_ = 0;
-  bool in_memory_ = false;
+  int system_error_ = 0;  // the first one of writing
+  bool writing_ = false, in_memory_ = false;
   std::string bytes_;  // if in memory
   std::size_t position_ = 0;
   TIFF* tiff_ = nullptr;

@@ -118,18 +118,17 @@ std::uint64_t TiffDirectories::Integer(const TiffEntry& entry, std::size_t i) co
   return TiffNumber(std::as_bytes(std::span(entry.value)).subspan(i * size, size), big_endian_);
 }
 
-std::optional<std::uint16_t> TiffShort(std::span<const std::byte> tiff, std::uint16_t tag) {
-  auto directories = TiffDirectories::Open(TiffInMemory(tiff));
-  if (!directories) return std::nullopt;
-  for (const TiffEntry& entry :
-       directories->ReadFirst([tag](std::uint16_t found) { return found == tag; }))
-    if (entry.type == kTiffShort) return static_cast<std::uint16_t>(directories->Integer(entry));
-  return std::nullopt;
-}
-
 int TiffOrientation(std::span<const std::byte> tiff) {
-  const int value = TiffShort(tiff, kTiffOrientation).value_or(1);
-  return value >= 1 && value <= 8 ? value : 1;
+  auto directories = TiffDirectories::Open(TiffInMemory(tiff));
+  if (!directories) return 1;
+  for (const TiffEntry& entry :
+       directories->ReadFirst([](std::uint16_t tag) { return tag == kTiffOrientation; })) {
+    // Some writers make it a LONG.
+    if (entry.type != kTiffShort && entry.type != kTiffLong) continue;
+    const std::uint64_t value = directories->Integer(entry);
+    return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
+  }
+  return 1;
 }
 
 }  // namespace tessera

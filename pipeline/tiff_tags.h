@@ -78,10 +78,6 @@ class TiffDirectories {
 std::uint64_t TiffNumber(std::span<const std::byte> bytes, bool big_endian);
 void AppendTiffNumber(std::string& bytes, std::uint64_t value, std::size_t size, bool big_endian);
 
-// The first value of a tag of type SHORT in the first directory of `tiff`, or nullopt if it is not
-// there or the data are damaged.
-std::optional<std::uint16_t> TiffShort(std::span<const std::byte> tiff, std::uint16_t tag);
-
 // The orientation that an EXIF block asks for (Exif 2.32, section 4.6.4): 1 to 8; 1 if it does not
 // say or makes no sense.
 int TiffOrientation(std::span<const std::byte> tiff);

@@ -75,6 +75,14 @@ void Set(std::string& xmp, const std::string& name, std::int64_t value) {
 
 }  // namespace
 
+bool LooksLikeXmp(std::string_view xmp) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (xmp.starts_with(kByteOrderMark)) xmp.remove_prefix(kByteOrderMark.size());
+  const std::size_t first = xmp.find_first_not_of(kSpace);
+  if (first == xmp.npos || xmp[first] != '<') return false;
+  return xmp.find("<x:xmpmeta") != xmp.npos || xmp.find("<rdf:RDF") != xmp.npos;
+}
+
 void PatchXmp(std::string& xmp, std::int64_t width, std::int64_t height) {
   if (const std::string tiff = Prefix(xmp, "http://ns.adobe.com/tiff/1.0/"); !tiff.empty()) {
     Set(xmp, tiff + ":Orientation", 1);

@@ -3,8 +3,13 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace tessera {
+
+// Whether it may be a packet at all: begins as XML, and has one of the elements that are around all
+// else. It is not parsed.
+bool LooksLikeXmp(std::string_view xmp);
 
 // Makes a packet that came with one picture true of another, as PatchExif does for EXIF: the values
 // of tiff:Orientation, tiff:ImageWidth, tiff:ImageLength, exif:PixelXDimension and

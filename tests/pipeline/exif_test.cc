@@ -33,6 +33,30 @@ TEST(Exif, OrientationInBothByteOrders) {
   EXPECT_EQ(Orientation("II*"), 1);
 }
 
+// Which is not what the standard says, but what some cameras write.
+TEST(Exif, OrientationMayBeALong) {
+  for (const bool big_endian : {false, true}) {
+    const auto with_long = [&](std::uint32_t orientation) {
+      const auto number = [&](std::uint64_t value, std::size_t size) {
+        return NumberBytes(value, size, big_endian);
+      };
+      std::string block = ExifBlock({.big_endian = big_endian});
+      return block.replace(
+          kExifFirst + 2 + 2 * 12, 12,
+          number(274, 2) + number(kExifLong, 2) + number(1, 4) + number(orientation, 4));
+    };
+    for (std::uint32_t orientation = 1; orientation <= 8; ++orientation) {
+      std::string block = with_long(orientation);
+      EXPECT_EQ(Orientation(block), static_cast<int>(orientation));
+      ASSERT_TRUE(PatchExif(block, 10, 20));
+      EXPECT_EQ(Orientation(block), 1);
+      EXPECT_THAT(ValueOf(block, kExifFirst, 274), Optional(ExifValue{kExifLong, 1}));
+    }
+    for (const std::uint32_t nonsense : {0u, 9u, 0x10006u, 0xFFFFFFFFu})
+      EXPECT_EQ(Orientation(with_long(nonsense)), 1);
+  }
+}
+
 TEST(Exif, Density) {
   for (const bool big_endian : {false, true}) {
     std::string block = ExifBlock({.big_endian = big_endian, .dots_per_inch = 254});

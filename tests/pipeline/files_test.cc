@@ -1,7 +1,6 @@
 // Files and their names.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include "pipeline/atomic_file.h"
 #include "pipeline/display_name.h"
 #include "pipeline/image_format.h"
+#include "tests/pipeline/file_size_limit.h"
 #include "tests/pipeline/test_pictures.h"
 
 namespace tessera {
@@ -171,21 +171,14 @@ TEST(AtomicFile, TellsThatItsFolderMayNotBeMade) {
 TEST(AtomicFile, NoticesWhatTheDiskDoesNotTake) {
   const TemporaryFolder folder;
   WriteBytes(folder / "out", "old");
-  rlimit old = {};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old), 0);
-  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit little = old;
-  little.rlim_cur = 1000;
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &little), 0);
   {
+    const FileSizeLimit full(1000);
     AtomicFile file(folder / "out");
     Put(file, std::string(500, 'x'));
     std::fflush(file.stream());
     Put(file, std::string(100000, 'x'));
     EXPECT_THROW(file.Commit(), Error);
   }
-  ::setrlimit(RLIMIT_FSIZE, &old);
-  std::signal(SIGXFSZ, old_handler);
   EXPECT_EQ(ReadBytes(folder / "out"), "old");
   EXPECT_EQ(folder.NumFiles(), 1u);
 }

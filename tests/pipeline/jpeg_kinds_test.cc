@@ -168,6 +168,57 @@ TEST_F(JpegKinds, HeldBytes) {
   EXPECT_EQ(held(3, true), held(1, true) + held(3, false));
 }
 
+// Whatever is cut off: nothing is read as grey. Only the end marker is not needed, if nothing but
+// it can be missing.
+TEST_F(JpegKinds, CutFilesAreErrorsUnlessOnlyTheEndMarkerIsMissing) {
+  struct Case {
+    Kind kind;
+    bool may_lack_end;
+  };
+  const Case cases[] = {
+      {Kinds()[0], true},
+      {Kinds()[1], false},
+      {Kinds()[2], true},
+      {Kinds()[3], false},
+      {{"subsampled",
+        [](jpeg_compress_struct& jpeg) {
+          jpeg.comp_info[0].h_samp_factor = jpeg.comp_info[0].v_samp_factor = 2;
+        }},
+       true},
+      {{"each row of blocks restarts",
+        [](jpeg_compress_struct& jpeg) { jpeg.restart_in_rows = 1; }},
+       true},
+      {{"a scan for each component",
+        [](jpeg_compress_struct& jpeg) {
+          static const jpeg_scan_info kScans[] = {
+              {1, {0}, 0, 63, 0, 0}, {1, {1}, 0, 63, 0, 0}, {1, {2}, 0, 63, 0, 0}};
+          jpeg.scan_info = kScans;
+          jpeg.num_scans = 3;
+        }},
+       false},
+  };
+  const Picture noise = NoisePicture({.width = 11, .height = 19});
+  for (const auto& [kind, may_lack_end] : cases) {
+    SCOPED_TRACE(kind.name);
+    WriteJpegFile(folder_ / "a.jpg", noise, JCS_RGB, kind.set_up);
+    const PictureFile whole = ReadPicture(folder_ / "a.jpg");
+    EXPECT_TRUE(whole.warnings.empty());
+    const std::size_t whole_size = std::filesystem::file_size(folder_ / "a.jpg");
+    for (std::size_t size = whole_size - 1; size >= kFormatHeadBytes; --size) {
+      SCOPED_TRACE(testing::Message() << size << " of " << whole_size << " bytes");
+      std::filesystem::resize_file(folder_ / "a.jpg", size);
+      if (may_lack_end && size + 2 >= whole_size) {
+        const PictureFile file = ReadPicture(folder_ / "a.jpg");
+        EXPECT_TRUE(SamePixels(file.picture, whole.picture));
+        EXPECT_THAT(file.warnings, testing::ElementsAre("the file has no end marker"));
+      } else {
+        ASSERT_EQ(ErrorOf([&] { ReadPicture(folder_ / "a.jpg"); }),
+                  (folder_ / "a.jpg").string() + ": the file ends too soon");
+      }
+    }
+  }
+}
+
 // Where libjpeg would make room for all of the picture.
 TEST_F(JpegKinds, AbsurdSizesAreRefusedAtOnce) {
   for (const bool progressive : {false, true}) {

@@ -132,6 +132,15 @@ TEST(AdaptMetadata, WhatAFormatHasNoPlaceForIsTold) {
   metadata.chromaticity = {0.3127, 0.329, 0.64, 0.33, 0.3, 0.6, 0.15, 0.06};
   metadata.text.clear();
   EXPECT_THAT(Adapt(metadata, kRgb, ImageFormat::kJpeg).notes, IsEmpty());
+  metadata.cicp = {1, 13, 0, 1};
+  EXPECT_THAT(Adapt(metadata, kRgb, ImageFormat::kJpeg).notes, IsEmpty());
+  // Whatever else is said, it is Display P3.
+  metadata.cicp = {12, 13, 0, 1};
+  metadata.srgb_intent = 0;
+  EXPECT_THAT(Adapt(metadata, kRgb, ImageFormat::kJpeg).notes,
+              ElementsAre("JPEG has no place for: gamma and chromaticities; left out"));
+  EXPECT_FALSE(Adapt(metadata, kRgb, ImageFormat::kJpeg).metadata.cicp);
+  EXPECT_EQ(Adapt(metadata).metadata.cicp, metadata.cicp);
 
   const Adapted webp = Adapt(Everything(), kRgb, ImageFormat::kWebp);
   EXPECT_THAT(webp.notes, ElementsAre("WebP has no place for: text; left out"));
@@ -209,6 +218,21 @@ TEST(AdaptMetadata, DamagedExifAndXmpAreLeftOut) {
   EXPECT_THAT(adapted.notes, ElementsAre("the EXIF data are damaged: left out",
                                          "the XMP data are not UTF-8: left out"));
   EXPECT_TRUE(adapted.metadata.exif.empty() && adapted.metadata.xmp.empty());
+}
+
+TEST(AdaptMetadata, WhatIsNoXmpIsLeftOut) {
+  for (const std::string xmp :
+       {"garbage", " ", "<", "garbage <x:xmpmeta/>", "<html>RDF</html>", "<?xml version='1.0'?>"}) {
+    const Adapted adapted = Adapt({.xmp = xmp});
+    EXPECT_EQ(adapted.metadata.xmp, "") << xmp;
+    EXPECT_THAT(adapted.notes, ElementsAre("the XMP data are damaged: left out"));
+  }
+  for (const std::string xmp : {"<x:xmpmeta/>", "\xEF\xBB\xBF\r\n\t <rdf:RDF/>",
+                                "<?xpacket begin=''?><x:xmpmeta></x:xmpmeta>\n  "}) {
+    const Adapted adapted = Adapt({.xmp = xmp});
+    EXPECT_EQ(adapted.metadata.xmp, xmp);
+    EXPECT_THAT(adapted.notes, IsEmpty());
+  }
 }
 
 TEST(AdaptMetadata, WhatAJpegSegmentDoesNotHold) {

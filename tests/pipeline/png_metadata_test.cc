@@ -86,6 +86,7 @@ TEST_F(PngMetadata, EveryChunk) {
       Chunk("gAMA", NumberBytes(55555, 4, true)),
       Chunk("cHRM", chromaticities),
       Chunk("sRGB", "\x03"),
+      Chunk("cICP", std::string("\x09\x10\0\x01", 4)),
       Chunk("iCCP", "a name" + Zeros(2) + Zlib(IccBlock("RGB "))),
       Chunk("pHYs", NumberBytes(3780, 4, true) + NumberBytes(5000, 4, true) + "\x01"),
       Chunk("eXIf", ExifBlock({.orientation = 1})),
@@ -105,6 +106,7 @@ TEST_F(PngMetadata, EveryChunk) {
     EXPECT_THAT(*metadata.chromaticity,
                 ElementsAre(0.3127, 0.329, 0.64, 0.33, 0.21, 0.71, 0.15, 0.06));
     EXPECT_EQ(metadata.srgb_intent, 3);
+    EXPECT_EQ(metadata.cicp, (std::array<std::uint8_t, 4>{9, 16, 0, 1}));
     EXPECT_EQ(metadata.icc, IccBlock("RGB "));
     EXPECT_EQ(metadata.density->x, 3780);
     EXPECT_EQ(metadata.density->y, 5000);
@@ -127,6 +129,7 @@ TEST_F(PngMetadata, RoundTrip) {
       .density = Metadata::Density{.x = 11811, .y = 5906},
       .gamma = 0.7,
       .chromaticity = std::array<double, 8>{0.3127, 0.329, 0.64, 0.33, 0.21, 0.71, 0.15, 0.06},
+      .cicp = std::array<std::uint8_t, 4>{12, 255, 0, 1},
       .text = {{.keyword = "Title", .value = "A caf\xC3\xA9"},
                {.keyword = "Empty", .value = ""},
                {.keyword = "Long", .value = std::string(5000, 'l')},
@@ -143,14 +146,15 @@ TEST_F(PngMetadata, RoundTrip) {
   EXPECT_EQ(back.gamma, metadata.gamma);
   EXPECT_EQ(back.srgb_intent, std::nullopt);
   EXPECT_EQ(back.chromaticity, metadata.chromaticity);
+  EXPECT_EQ(back.cicp, metadata.cicp);
   ASSERT_EQ(back.text.size(), metadata.text.size());
   for (std::size_t i = 0; i < back.text.size(); ++i) {
     EXPECT_EQ(back.text[i].keyword, metadata.text[i].keyword);
     EXPECT_EQ(back.text[i].value, metadata.text[i].value);
   }
   EXPECT_THAT(ChunkNames(ReadBytes(folder_ / "a.png")),
-              ElementsAre("IHDR", "gAMA", "cHRM", "iCCP", "pHYs", "eXIf", "iTXt", "tEXt", "tEXt",
-                          "zTXt", "iTXt", "iTXt", "IDAT", "IEND"));
+              ElementsAre("IHDR", "gAMA", "cHRM", "cICP", "iCCP", "pHYs", "eXIf", "iTXt", "tEXt",
+                          "tEXt", "zTXt", "iTXt", "iTXt", "IDAT", "IEND"));
   EXPECT_LT(ReadBytes(folder_ / "a.png").size(), 6000u);
 }
 
@@ -178,6 +182,8 @@ TEST_F(PngMetadata, DamagedChunksAreWarningsOnly) {
       {Chunk("cHRM", Zeros(31)), "cHRM chunk is damaged"},
       {Chunk("sRGB", "\x04"), "sRGB chunk is damaged"},
       {Chunk("sRGB", "\xFF"), "sRGB chunk is damaged"},
+      {Chunk("cICP", Zeros(3)), "cICP chunk is damaged"},
+      {Chunk("cICP", "\x01\x0D\x01\x01"), "cICP chunk is damaged"},
       {Chunk("pHYs", Zeros(8)), "pHYs chunk is damaged"},
       {Chunk("pHYs", Zeros(8) + "\x01"), "pHYs chunk is damaged"},
       {Chunk("iCCP", "name"), "iCCP chunk is damaged"},
@@ -201,7 +207,7 @@ TEST_F(PngMetadata, DamagedChunksAreWarningsOnly) {
       ASSERT_THAT(metadata.text, SizeIs(1)) << c.warning;
       EXPECT_EQ(metadata.text[0].value, "one");
       EXPECT_TRUE(metadata.icc.empty() && !metadata.gamma && !metadata.density &&
-                  !metadata.srgb_intent && !metadata.chromaticity);
+                  !metadata.srgb_intent && !metadata.chromaticity && !metadata.cicp);
       ASSERT_FALSE(warnings().empty());
       EXPECT_THAT(warnings()[0], HasSubstr(c.warning));
     }

@@ -6,7 +6,9 @@
 #include <cmath>
 
 #include "ops/error.h"
+#include "pipeline/upscaler.h"
 #include "tests/engine/test_model.h"
+#include "tests/pipeline/test_pictures.h"
 
 namespace tessera {
 namespace {
@@ -177,6 +179,74 @@ TEST(SessionModel, FindsTheSizesOfNetworksWithoutField) {
   EXPECT_EQ(traits.field.width.scale_den, 1);
   EXPECT_EQ(traits.field.width.alignment, 2);
   EXPECT_EQ(traits.field.height.alignment, 2);
+}
+
+// Nearest neighbours at x2, made in blocks of n x n pixels: other sizes than multiples of n are
+// refused. If not `local`, each pixel also looks at the whole picture, to no effect.
+TestModel BlockModel(std::int64_t n, bool local) {
+  TestModel m;
+  m.Input("x", {1, 3, -1, -1}).Floats("scales", {4}, {1, 1, 2, 2}).Floats("zero", {1}, {0});
+  m.Node("SpaceToDepth", {"x"}, {"folded"}, {{"blocksize", n}});
+  if (!local) {
+    m.Node("GlobalAveragePool", {"folded"}, {"mean"}).Node("Mul", {"mean", "zero"}, {"nothing"});
+    m.Node("Add", {"folded", "nothing"}, {"sum"});
+  }
+  m.Node("DepthToSpace", {local ? "folded" : "sum"}, {"same"}, {{"blocksize", n}});
+  m.Node("Resize", {"same", "", "scales"}, {"y"},
+         {{"mode", std::string("nearest")},
+          {"coordinate_transformation_mode", std::string("asymmetric")},
+          {"nearest_mode", std::string("floor")}});
+  m.Output("y");
+  return m;
+}
+
+TEST(SessionModel, FindsWhatSizesHaveToBeMultiplesOf) {
+  for (const bool local : {true, false}) {
+    for (const int n : {1, 2, 5, 7, 10, 12, 14, 28, 36, 97, 128, 251, 256}) {
+      SCOPED_TRACE(n);
+      const ModelTraits traits = Make(BlockModel(n, local))->traits();
+      EXPECT_EQ(traits.local, local);
+      EXPECT_EQ(traits.field.width.alignment, n);
+      EXPECT_EQ(traits.field.height.alignment, n);
+      EXPECT_EQ(traits.field.width.scale_num, 2);
+      EXPECT_EQ(traits.field.width.scale_den, 1);
+      EXPECT_FALSE(traits.fixed_input);
+    }
+  }
+  EXPECT_THAT(Refusal(BlockModel(449, true)), HasSubstr("449"));
+}
+
+TEST(SessionModel, PicturesOfAnySizeGoThroughNetworksThatNeedMultiples) {
+  for (const std::int64_t n : {5, 7, 12, 36, 128}) {
+    for (const bool local : {true, false}) {
+      for (const auto& [w, h] : {std::pair{1, 1}, {7, 5}, {61, 83}, {257, 131}}) {
+        for (const int tile : {0, 64}) {
+          SCOPED_TRACE(testing::Message() << n << ": " << w << "x" << h << " by " << tile);
+          const Picture in = NoisePicture({.width = w, .height = h});
+          PictureFormat twice = in.format();
+          twice.width *= 2;
+          twice.height *= 2;
+          const Picture out =
+              Upscaler(Make(BlockModel(n, local)), {.tile = tile}).Upscale(in, twice);
+          for (std::int64_t y = 0; y < 2 * h; ++y)
+            for (std::int64_t x = 0; x < 2 * w; ++x)
+              for (int c = 0; c < 3; ++c)
+                ASSERT_EQ(Sample(out, x, y, c), Sample(in, x / 2, y / 2, c)) << x << ", " << y;
+        }
+      }
+    }
+  }
+}
+
+// As one with a table of positions for one size.
+TEST(SessionModel, SizesThatNothingDeclaresBindNetworksWithShapesInside) {
+  TestModel m;
+  m.Input("x", {1, 3, -1, -1}).Ints("shape", {1, 3, 256, 256}).Output("y");
+  m.Node("Reshape", {"x", "shape"}, {"y"});
+  const auto model = Make(m);
+  ASSERT_TRUE(model->traits().fixed_input);
+  EXPECT_EQ(model->traits().fixed_input->width, 256);
+  EXPECT_EQ(model->traits().fixed_input->height, 256);
 }
 
 TEST(SessionModel, SaysWhatIsNoUpscalingModel) {

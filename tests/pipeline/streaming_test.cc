@@ -1,10 +1,8 @@
 // Pictures that are read, upscaled and written at the same time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <atomic>
-#include <csignal>
 #include <cstring>
 #include <mutex>
 #include <thread>
@@ -16,6 +14,7 @@
 #include "pipeline/upscale_file.h"
 #include "pipeline/upscaler.h"
 #include "tests/pipeline/fake_models.h"
+#include "tests/pipeline/file_size_limit.h"
 #include "tests/pipeline/test_pictures.h"
 
 namespace tessera {
@@ -275,15 +274,11 @@ TEST_F(Streaming, FilesAreNamedInWhicheverStepFails) {
   EXPECT_THAT(ErrorOf([&] { upscale("in.png", "out.png", 1.0f / 255); }),
               StartsWith((folder_ / "in.png").string() + ": the result holds a value"));
   // A disk that is full long before the last tile.
-  rlimit old = {};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old), 0);
-  rlimit little = old;
-  little.rlim_cur = 20000;
-  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &little), 0);
-  const std::string error = ErrorOf([&] { upscale("in.png", "out.png", -1); });
-  ::setrlimit(RLIMIT_FSIZE, &old);
-  std::signal(SIGXFSZ, old_handler);
+  std::string error;
+  {
+    const FileSizeLimit full(20000);
+    error = ErrorOf([&] { upscale("in.png", "out.png", -1); });
+  }
   EXPECT_THAT(error, StartsWith((folder_ / "out.png").string() + ": "));
   EXPECT_THAT(error, HasSubstr("File too large"));
   EXPECT_EQ(folder_.NumFiles(), 2u);

@@ -15,6 +15,7 @@
 #include "pipeline/image_writer.h"
 #include "pipeline/tiff_tags.h"
 #include "tests/pipeline/codec_test.h"
+#include "tests/pipeline/file_size_limit.h"
 
 namespace tessera {
 namespace {
@@ -266,6 +267,25 @@ TEST_F(TiffWriting, SlopesAreCompressed) {
 }
 
 // A pipe cannot seek: it gets the same bytes at the end.
+// Whether it is libtiff's call that fails or the one that flushes the stream's buffer.
+TEST_F(TiffWriting, AFullDiskIsTheReason) {
+  for (const std::int64_t height : {3, 100, 2000}) {
+    const Picture picture = NoisePicture({.width = 200, .height = height});
+    WritePicture(folder_ / "whole.tif", ImageFormat::kTiff, picture);
+    const auto size = std::filesystem::file_size(folder_ / "whole.tif");
+    for (const std::uintmax_t limit :
+         {std::uintmax_t{0}, std::uintmax_t{8}, size / 3, size - 500, size - 1}) {
+      std::string error;
+      {
+        const FileSizeLimit full(limit);
+        error = ErrorOf([&] { WritePicture(folder_ / "a.tif", ImageFormat::kTiff, picture); });
+      }
+      EXPECT_THAT(error, testing::HasSubstr("File too large")) << limit << " of " << size;
+      EXPECT_FALSE(std::filesystem::exists(folder_ / "a.tif"));
+    }
+  }
+}
+
 TEST_F(TiffWriting, PipesGetTheSameFile) {
   const Picture picture = NoisePicture({.width = 90, .height = 400, .channels = 4});
   WriteOptions options;
