@@ -112,7 +112,7 @@ class TiffWriter final : public ImageWriter {
     if (exif) {
       exif_at = WriteDirectory(*exif, kTiffExifDirectory, TIFFCreateEXIFDirectory);
       gps_at = WriteDirectory(*exif, kTiffGpsDirectory, TIFFCreateGPSDirectory);
-      file_.Check(TIFFCreateDirectory(file_.get()) == 0);
+      StartDirectory(TIFFCreateDirectory);
     }
 
     SetLayout();
@@ -149,6 +149,12 @@ class TiffWriter final : public ImageWriter {
     return bytes <= kMaxClassicBytes ? "w" : "w8";
   }
 
+  // The functions that create one forget the values of the one before without freeing them.
+  void StartDirectory(int (*create)(TIFF*)) {
+    TIFFFreeDirectory(file_.get());
+    file_.Check(create(file_.get()) == 0);
+  }
+
   // Copies the directory that a tag of the first one leads to; its place in the file, or 0.
   std::uint64_t WriteDirectory(TiffDirectories& exif, std::uint16_t pointer, int (*create)(TIFF*)) {
     const auto pointers = exif.ReadFirst([&](std::uint16_t tag) { return tag == pointer; });
@@ -156,7 +162,7 @@ class TiffWriter final : public ImageWriter {
     const auto entries =
         exif.Read(exif.Integer(pointers.front()), [](std::uint16_t) { return true; });
     if (entries.empty()) return 0;
-    file_.Check(create(file_.get()) == 0);
+    StartDirectory(create);
     const TagCopy copy(exif, file_.get());
     bool any = false;
     for (const TiffEntry& entry : entries) any = copy.Copy(entry) || any;

@@ -1,6 +1,7 @@
 // What TIFF files say beside their pixels, and how they are written.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <tiffio.h>
 #include <unistd.h>
 
@@ -263,6 +264,22 @@ TEST_F(TiffWriting, SlopesAreCompressed) {
       for (int c = 0; c < 3; ++c) SetSample(slope, x, y, c, static_cast<std::uint32_t>(x + 2 * y));
   WritePicture(folder_ / "a.tif", ImageFormat::kTiff, slope);
   EXPECT_LT(ReadBytes(folder_ / "a.tif").size() * 50, slope.bytes());
+}
+
+TEST_F(TiffWriting, NothingIsHeldOfFilesThatAreDone) {
+  const Picture picture = NoisePicture({.width = 3, .height = 2});
+  WriteOptions options;
+  Block block = SomeExif(false);
+  block.directories[kTiffExifDirectory].push_back({.tag = 37500,  // MakerNote
+                                                   .type = kTiffUndefined,
+                                                   .count = 60'000,
+                                                   .value = std::string(60'000, 'x')});
+  options.metadata.exif = block.Bytes();
+  const auto write = [&] { WritePicture(folder_ / "a.tif", ImageFormat::kTiff, picture, options); };
+  write();
+  const std::size_t before = ::mallinfo2().uordblks + ::mallinfo2().hblkhd;
+  for (int i = 0; i < 300; ++i) write();
+  EXPECT_LT(::mallinfo2().uordblks + ::mallinfo2().hblkhd, before + 2'000'000);
 }
 
 // A pipe cannot seek: it gets the same bytes at the end.
