@@ -14,6 +14,8 @@ namespace tessera {
 inline constexpr std::uint16_t kTiffOrientation = 274;
 inline constexpr std::uint16_t kTiffExifDirectory = 34665;
 inline constexpr std::uint16_t kTiffGpsDirectory = 34853;
+// Its value is an offset into the file that it was in. Nothing in it is of use to another one.
+inline constexpr std::uint16_t kTiffInteroperabilityDirectory = 40965;
 
 enum TiffType : std::uint16_t {
   kTiffByte = 1,
