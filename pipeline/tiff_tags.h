@@ -35,6 +35,9 @@ enum TiffType : std::uint16_t {
   kTiffIfd8 = 18
 };
 
+// Bytes of a value; 0 for unknown types.
+std::size_t TiffTypeBytes(std::uint16_t type);
+
 struct TiffEntry {
   std::uint16_t tag = 0, type = 0;
   std::uint32_t count = 0;  // of values
