@@ -17,7 +17,7 @@ std::unique_ptr<ImageReader> OpenWebp(FilePtr file, const ReadOptions& options);
 std::unique_ptr<ImageReader> OpenGif(FilePtr file, const ReadOptions& options);
 // The file has to be seekable.
 std::unique_ptr<ImageReader> OpenTiff(FilePtr file, const ReadOptions& options);
-// BMP, PNM and whatever else this OpenCV was built with.
+// PNM, BMP, Sun raster, JPEG 2000.
 std::unique_ptr<ImageReader> OpenWithOpenCv(FilePtr file, const ReadOptions& options);
 
 std::unique_ptr<ImageWriter> MakePngWriter(const PictureFormat& picture,

@@ -46,8 +46,33 @@ class Layout {
     }
     return std::nullopt;
   }
+  // Where the directory behind this one in the list is, or nullopt if there is none. Some writers
+  // leave the number out where the list ends: what is in its place then belongs to something else.
+  std::optional<std::size_t> Next(std::size_t directory) const {
+    const std::size_t end = End(directory), next = Number(end, 4);
+    if (!IsWhole(next) || LeadsInto(directory, end)) return std::nullopt;
+    for (const std::uint16_t tag : {kTiffExifDirectory, kTiffGpsDirectory}) {
+      const auto other = Pointer(directory, tag);
+      if (other && IsWhole(*other) && LeadsInto(*other, end)) return std::nullopt;
+    }
+    return next;
+  }
 
  private:
+  // Whether values or directories that the entries lead to begin in the four bytes there.
+  bool LeadsInto(std::size_t directory, std::size_t at) const {
+    for (std::size_t i = 0; i < NumEntries(directory); ++i) {
+      const std::size_t entry = Entry(directory, i), tag = Number(entry, 2);
+      const std::size_t type_bytes =
+          TiffTypeBytes(static_cast<std::uint16_t>(Number(entry + 2, 2)));
+      const bool leads = type_bytes * Number(entry + 4, 4) > 4 || tag == kTiffExifDirectory ||
+                         tag == kTiffGpsDirectory || tag == kTiffInteroperabilityDirectory;
+      const std::size_t to = Number(entry + 8, 4);
+      if (leads && to >= at && to < at + 4) return true;
+    }
+    return false;
+  }
+
   static constexpr std::string_view kLittleEndian{"II*\0", 4}, kBigEndian{"MM\0*", 4};
 
   explicit Layout(std::string_view block) : block_(block) {}
@@ -118,22 +143,20 @@ bool PatchExif(std::string& exif, std::int64_t width, std::int64_t height) {
   if (!layout) return false;
   const std::size_t first = layout->FirstDirectory();
   if (!layout->IsWhole(first)) return false;
-  // Some writers leave out where the next directory is behind the last one.
-  std::size_t end = exif.size();
   Directory image(exif, *layout, first);
   if (const auto second = layout->Pointer(first, kTiffExifDirectory)) {
     const bool before = layout->End(*second) <= first, behind = *second >= layout->End(first);
     if (!layout->IsWhole(*second) || (!before && !behind)) return false;
-    if (behind) end = *second;
     Directory details(exif, *layout, *second);
     details.Set(kPixelXDimension, width);
     details.Set(kPixelYDimension, height);
   }
+  const bool has_thumbnail = layout->Next(first).has_value();
   image.Set(kTiffOrientation, 1);
   image.Set(kImageWidth, width);
   image.Set(kImageLength, height);
   // The second directory of the list is that of the thumbnail.
-  if (layout->End(first) + 4 <= end) image.EndList();
+  if (has_thumbnail) image.EndList();
   return true;
 }
 

@@ -28,7 +28,7 @@ std::string_view KnownExtensions();
 ImageFormat ParseFormat(std::string_view name);
 
 // How the content of a file that starts with `head` (kFormatHeadBytes, unless the file is shorter)
-// is decoded. kOther: whatever OpenCV makes of it.
+// is decoded. kOther: by OpenCV, or not at all.
 enum class Decoder : std::uint8_t { kPng, kJpeg, kWebp, kTiff, kGif, kOther };
 Decoder DecoderOf(std::span<const std::byte> head);
 inline constexpr std::size_t kFormatHeadBytes = 16;

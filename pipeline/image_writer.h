@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "pipeline/image_format.h"
 #include "pipeline/metadata.h"
@@ -33,6 +34,10 @@ struct PackedStrip {
 class ImageWriter {
  public:
   virtual ~ImageWriter() = default;
+
+  // A line for the user on each thing of the metadata that turned out not to fit and was left out.
+  const std::vector<std::string>& notes() const { return notes_; }
+
   // Rows [begin, end), a strip, as WriteStrip wants to have them. Nothing, where a format has to be
   // encoded from one end to the other.
   virtual PackedStrip PackStrip(const Picture& /*picture*/, std::int64_t /*begin*/,
@@ -43,6 +48,9 @@ class ImageWriter {
                           const PackedStrip& packed) = 0;
   // Completes the file. The stream belongs to the caller, who flushes and closes it.
   virtual void Finish() = 0;
+
+ protected:
+  std::vector<std::string> notes_;
 };
 
 // Starts a file on `out`. Throws Error, here and later, if `picture` is not HeldFormat(format,

@@ -91,6 +91,15 @@ jpeg_error_mgr* SetUp(JpegErrors& errors) {
   return &errors.manager;
 }
 
+// A scan may be a few bytes, but takes time for each block of the picture. Files have about ten.
+constexpr int kMaxScans = 500;
+
+void LimitScans(j_common_ptr jpeg) {
+  if (reinterpret_cast<j_decompress_ptr>(jpeg)->input_scan_number <= kMaxScans) return;
+  ErrorsOf(jpeg).message = StrCat("has more than ", kMaxScans, " scans");
+  std::longjmp(ErrorsOf(jpeg).jump, 1);  // NOLINT(cert-err52-cpp)
+}
+
 class JpegReader final : public ImageReader {
  public:
   JpegReader(FilePtr file, const ReadOptions& options) : file_(std::move(file)) {
@@ -129,6 +138,8 @@ class JpegReader final : public ImageReader {
     if (IsSeekable(file_.get())) file_bytes = FileSize(file_.get());
     errors_.Guard([&] {
       jpeg_create_decompress(&jpeg_);
+      progress_.progress_monitor = LimitScans;
+      jpeg_.progress = &progress_;
       jpeg_stdio_src(&jpeg_, file_.get());
       KeepJpegMetadata(jpeg_);
       jpeg_read_header(&jpeg_, TRUE);
@@ -191,6 +202,7 @@ class JpegReader final : public ImageReader {
   FilePtr file_;
   JpegErrors errors_;
   jpeg_decompress_struct jpeg_{};
+  jpeg_progress_mgr progress_{};
   bool started_ = false;
   std::size_t coefficient_bytes_ = 0;  // that libjpeg collects if there are several scans
   std::vector<JSAMPLE> cmyk_;          // a row, if the file is CMYK

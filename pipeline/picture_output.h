@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ops/parallel.h"
 #include "pipeline/atomic_file.h"
@@ -25,6 +26,9 @@ class PictureOutput {
   // later. One that holds a window of its rows has to hold more than StripRows of them.
   PictureOutput(std::filesystem::path path, ImageFormat format, const Picture& picture,
                 const WriteOptions& options);
+
+  // As of the ImageWriter.
+  const std::vector<std::string>& notes() const { return writer_->notes(); }
 
   // Rows [0, end) of the picture are as they shall be: encodes of them what nobody has begun, on
   // these threads, but for the last rows of the picture, which are left to Commit. Returns how many

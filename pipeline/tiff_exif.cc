@@ -8,9 +8,6 @@
 namespace tessera {
 namespace {
 
-// Its value is an offset into the file that it was in.
-constexpr std::uint16_t kInteroperabilityDirectory = 40965;
-
 // A directory at offset bytes.size() of a block, its values behind it.
 void AppendDirectory(std::string& block, std::vector<TiffEntry> entries, bool big_endian) {
   std::sort(entries.begin(), entries.end(),
@@ -67,7 +64,7 @@ CollectedExif CollectExif(const TiffSource& tiff) {
                                     [&](const TiffEntry& entry) { return entry.tag == pointer; });
     if (found == first.end()) return entries;
     entries = directories->Read(directories->Integer(*found), [](std::uint16_t tag) {
-      return tag != kInteroperabilityDirectory;
+      return tag != kTiffInteroperabilityDirectory;
     });
     std::erase_if(first, [&](const TiffEntry& entry) { return entry.tag == pointer; });
     std::erase_if(entries, [](const TiffEntry& entry) { return entry.type > kTiffDouble; });

@@ -30,6 +30,13 @@ TiffFile& Self(void* self) { return *static_cast<TiffFile*>(self); }
 
 TiffFile::TiffFile(std::FILE* file, const char* mode, std::vector<std::string>& warnings)
     : file_(file), warnings_(warnings) {
+  // Some of its messages go to those of the process, whatever handlers a file has.
+  static const bool silent = [] {
+    TIFFSetErrorHandler(nullptr);
+    TIFFSetWarningHandler(nullptr);
+    return true;
+  }();
+  static_cast<void>(silent);
   writing_ = mode[0] == 'w';
   in_memory_ = writing_ && !IsSeekable(file);
   const std::unique_ptr<TIFFOpenOptions, OptionsDeleter> options(TIFFOpenOptionsAlloc());

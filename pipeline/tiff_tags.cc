@@ -7,16 +7,12 @@
 #include <utility>
 
 namespace tessera {
-namespace {
 
-// Bytes of a value; 0 for unknown types.
-std::size_t TypeBytes(std::uint16_t type) {
+std::size_t TiffTypeBytes(std::uint16_t type) {
   constexpr std::array<std::uint8_t, 19> kBytes{0, 1, 1, 2, 4, 8, 1, 1, 2, 4,
                                                 8, 4, 8, 4, 0, 0, 8, 8, 8};
   return type < kBytes.size() ? kBytes[type] : 0;
 }
-
-}  // namespace
 
 TiffSource TiffInMemory(std::span<const std::byte> bytes) {
   return [bytes](std::uint64_t at, std::span<std::byte> to) {
@@ -69,7 +65,7 @@ std::optional<TiffEntry> TiffDirectories::ReadEntry(std::uint64_t at) {
                   .type = static_cast<std::uint16_t>(*type),
                   .count = static_cast<std::uint32_t>(*count),
                   .value = {}};
-  const std::size_t size = TypeBytes(entry.type);
+  const std::size_t size = TiffTypeBytes(entry.type);
   if (size == 0 || *count == 0 || *count > bytes_left_ / size) return std::nullopt;
   const std::size_t bytes = *count * size;
   const std::size_t inside = big_tiff_ ? 8 : 4;  // what fits into the entry lies there
@@ -113,7 +109,7 @@ std::vector<TiffEntry> TiffDirectories::Read(std::uint64_t offset,
 
 std::uint64_t TiffDirectories::Integer(const TiffEntry& entry, std::size_t i) const {
   const bool rational = entry.type == kTiffRational || entry.type == kTiffSignedRational;
-  const std::size_t size = rational ? 4 : TypeBytes(entry.type);
+  const std::size_t size = rational ? 4 : TiffTypeBytes(entry.type);
   if (size == 0 || i >= entry.value.size() / size) return 0;
   return TiffNumber(std::as_bytes(std::span(entry.value)).subspan(i * size, size), big_endian_);
 }

@@ -14,6 +14,8 @@ namespace tessera {
 inline constexpr std::uint16_t kTiffOrientation = 274;
 inline constexpr std::uint16_t kTiffExifDirectory = 34665;
 inline constexpr std::uint16_t kTiffGpsDirectory = 34853;
+// Its value is an offset into the file that it was in. Nothing in it is of use to another one.
+inline constexpr std::uint16_t kTiffInteroperabilityDirectory = 40965;
 
 enum TiffType : std::uint16_t {
   kTiffByte = 1,
@@ -32,6 +34,9 @@ enum TiffType : std::uint16_t {
   kTiffLong8 = 16,
   kTiffIfd8 = 18
 };
+
+// Bytes of a value; 0 for unknown types.
+std::size_t TiffTypeBytes(std::uint16_t type);
 
 struct TiffEntry {
   std::uint16_t tag = 0, type = 0;

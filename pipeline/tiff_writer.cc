@@ -3,6 +3,8 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,12 +35,24 @@ std::vector<double> Rationals(const TiffDirectories& tiff, const TiffEntry& entr
   return values;
 }
 
+// Nothing if T does not hold one of them.
 template <typename T>
-std::vector<T> Integers(const TiffDirectories& tiff, const TiffEntry& entry) {
+std::optional<std::vector<T>> Integers(const TiffDirectories& tiff, const TiffEntry& entry) {
   std::vector<T> values;
-  for (std::size_t i = 0; i < entry.count; ++i)
-    values.push_back(static_cast<T>(tiff.Integer(entry, i)));
+  for (std::size_t i = 0; i < entry.count; ++i) {
+    const std::uint64_t value = tiff.Integer(entry, i);
+    if (value > std::numeric_limits<T>::max()) return std::nullopt;
+    values.push_back(static_cast<T>(value));
+  }
   return values;
+}
+
+// Whether libtiff finds two numbers of 32 bits for a value, which may go through a float. It writes
+// others as 0 or as a division by 0.
+bool FitsRational(double value, bool is_signed) {
+  const double size = std::abs(static_cast<double>(static_cast<float>(value)));
+  return (value >= 0 || is_signed) && size < (is_signed ? 0x1p31 : 0x1p32) &&
+         (value == 0 || size > 0x1p-31);
 }
 
 // Puts tags of an EXIF block into the present directory of a file, as far as libtiff knows them.
@@ -57,11 +71,11 @@ class TagCopy {
                TIFFSetField(to_, entry.tag, std::string(entry.value.c_str()).c_str()) == 1;
       case TIFF_BYTE:
       case TIFF_UNDEFINED:
-        return IsInteger(entry.type) && Set(field, Integers<std::uint8_t>(from_, entry));
+        return SetIntegers<std::uint8_t>(field, entry);
       case TIFF_SHORT:
-        return IsInteger(entry.type) && Set(field, Integers<std::uint16_t>(from_, entry));
+        return SetIntegers<std::uint16_t>(field, entry);
       case TIFF_LONG:
-        return IsInteger(entry.type) && Set(field, Integers<std::uint32_t>(from_, entry));
+        return SetIntegers<std::uint32_t>(field, entry);
       case TIFF_RATIONAL:
       case TIFF_SRATIONAL:
         return IsRational(entry.type) && SetRationals(field, Rationals(from_, entry));
@@ -89,9 +103,17 @@ class TagCopy {
                       : TIFFSetField(to_, tag, values.data()) == 1;
   }
 
+  template <typename T>
+  bool SetIntegers(const TIFFField* field, const TiffEntry& entry) const {
+    if (!IsInteger(entry.type)) return false;
+    const auto values = Integers<T>(from_, entry);
+    return values && Set(field, *values);
+  }
+
   bool SetRationals(const TIFFField* field, const std::vector<double>& values) const {
+    const bool is_signed = TIFFFieldDataType(field) == TIFF_SRATIONAL;
     for (const double value : values)
-      if (!std::isfinite(value)) return false;
+      if (!FitsRational(value, is_signed)) return false;
     if (TIFFFieldSetGetSize(field) == sizeof(double) || TIFFFieldWriteCount(field) == 1)
       return Set(field, values);
     return Set(field, std::vector<float>(values.begin(), values.end()));
@@ -112,7 +134,7 @@ class TiffWriter final : public ImageWriter {
     if (exif) {
       exif_at = WriteDirectory(*exif, kTiffExifDirectory, TIFFCreateEXIFDirectory);
       gps_at = WriteDirectory(*exif, kTiffGpsDirectory, TIFFCreateGPSDirectory);
-      file_.Check(TIFFCreateDirectory(file_.get()) == 0);
+      StartDirectory(TIFFCreateDirectory);
     }
 
     SetLayout();
@@ -120,8 +142,9 @@ class TiffWriter final : public ImageWriter {
       if (exif_at != 0) file_.Set(TIFFTAG_EXIFIFD, exif_at);
       if (gps_at != 0) file_.Set(TIFFTAG_GPSIFD, gps_at);
       const TagCopy copy(*exif, file_.get());
-      for (const TiffEntry& entry : exif->ReadFirst(IsDescriptiveTag)) copy.Copy(entry);
+      for (const TiffEntry& entry : exif->ReadFirst(IsDescriptiveTag)) Copied(copy, entry);
     }
+    if (!exif_fits_) notes_.emplace_back("parts of the EXIF do not fit into TIFF and are left out");
     SetMetadata(metadata);
   }
 
@@ -149,17 +172,30 @@ class TiffWriter final : public ImageWriter {
     return bytes <= kMaxClassicBytes ? "w" : "w8";
   }
 
+  bool Copied(const TagCopy& copy, const TiffEntry& entry) {
+    const bool copied = copy.Copy(entry);
+    exif_fits_ = exif_fits_ && copied;
+    return copied;
+  }
+
+  // The functions that create one forget the values of the one before without freeing them.
+  void StartDirectory(int (*create)(TIFF*)) {
+    TIFFFreeDirectory(file_.get());
+    file_.Check(create(file_.get()) == 0);
+  }
+
   // Copies the directory that a tag of the first one leads to; its place in the file, or 0.
   std::uint64_t WriteDirectory(TiffDirectories& exif, std::uint16_t pointer, int (*create)(TIFF*)) {
     const auto pointers = exif.ReadFirst([&](std::uint16_t tag) { return tag == pointer; });
     if (pointers.empty()) return 0;
-    const auto entries =
-        exif.Read(exif.Integer(pointers.front()), [](std::uint16_t) { return true; });
+    const auto entries = exif.Read(exif.Integer(pointers.front()), [](std::uint16_t tag) {
+      return tag != kTiffInteroperabilityDirectory;
+    });
     if (entries.empty()) return 0;
-    file_.Check(create(file_.get()) == 0);
+    StartDirectory(create);
     const TagCopy copy(exif, file_.get());
     bool any = false;
-    for (const TiffEntry& entry : entries) any = copy.Copy(entry) || any;
+    for (const TiffEntry& entry : entries) any = Copied(copy, entry) || any;
     if (!any) return 0;
     std::uint64_t place = 0;
     file_.Check(TIFFWriteCustomDirectory(file_.get(), &place) == 1);
@@ -190,18 +226,23 @@ class TiffWriter final : public ImageWriter {
     };
     set_bytes(TIFFTAG_ICCPROFILE, metadata.icc);
     set_bytes(TIFFTAG_XMLPACKET, metadata.xmp);
-    if (metadata.density) {
-      constexpr double kInch = 0.0254;  // metres
-      file_.Set(TIFFTAG_RESOLUTIONUNIT, RESUNIT_INCH);
-      file_.Set(TIFFTAG_XRESOLUTION, metadata.density->x * kInch);
-      file_.Set(TIFFTAG_YRESOLUTION, metadata.density->y * kInch);
+    if (!metadata.density) return;
+    constexpr double kInch = 0.0254;  // metres
+    const double x = metadata.density->x * kInch, y = metadata.density->y * kInch;
+    if (!FitsRational(x, false) || !FitsRational(y, false)) {
+      notes_.emplace_back("the resolution does not fit into TIFF and is left out");
+      return;
     }
+    file_.Set(TIFFTAG_RESOLUTIONUNIT, RESUNIT_INCH);
+    file_.Set(TIFFTAG_XRESOLUTION, x);
+    file_.Set(TIFFTAG_YRESOLUTION, y);
   }
 
   PictureFormat format_;
   std::vector<std::string> warnings_;  // none that matter: what was not understood is left out
   TiffFile file_;
   std::vector<std::byte> strip_;
+  bool exif_fits_ = true;
 };
 
 }  // namespace

@@ -125,6 +125,7 @@ FileResult UpscaleFile(const Upscaler& upscaler, PictureInput& input, const File
 
   result.notes = input.Warnings();
   result.notes.insert(result.notes.end(), lost.begin(), lost.end());
+  result.notes.insert(result.notes.end(), output.notes().begin(), output.notes().end());
   if (result.input.HasAlpha() && !result.output.HasAlpha())
     result.notes.push_back(StrCat(Name(job.format), " has no alpha: flattened on the background"));
   if (!job.bit_depth && result.input.bit_depth > result.output.bit_depth)

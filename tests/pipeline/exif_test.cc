@@ -121,6 +121,34 @@ TEST(Exif, WhatIsNotThereIsNotAdded) {
   EXPECT_TRUE(PatchExif(block, 10, 20));
 }
 
+// Where the field of the next directory is left out, a value or a directory may be in its place.
+TEST(Exif, WhatIsInPlaceOfTheNextDirectoryStays) {
+  const auto entry = [](std::uint64_t tag, std::uint64_t type, std::uint64_t count,
+                        std::uint64_t value) {
+    return NumberBytes(tag, 2, false) + NumberBytes(type, 2, false) + NumberBytes(count, 4, false) +
+           NumberBytes(value, 4, false);
+  };
+  const std::string head =
+      "II*" + std::string(1, '\0') + NumberBytes(8, 4, false) + NumberBytes(2, 2, false);
+  const std::size_t end = head.size() + 24;
+  const std::string orientation = entry(274, kExifShort, 1, 6), upright = entry(274, 3, 1, 1);
+  const std::string directory = NumberBytes(1, 2, false) + entry(1, 2, 2, 'N');
+  const struct {
+    std::string entry, behind;
+  } blocks[] = {{entry(270, 2, 12, end), std::string("HELLOWORLD!", 12)},
+                // A number that would be a directory's offset.
+                {entry(282, 5, 1, end), NumberBytes(8, 4, false) + NumberBytes(1, 4, false)},
+                {entry(34853, kExifLong, 1, end), directory},
+                // No directory is there.
+                {entry(271, 2, 2, 0x41), "what is this"}};
+  for (const auto& block : blocks) {
+    std::string exif = head + block.entry + orientation + block.behind;
+    EXPECT_TRUE(PatchExif(exif, 9, 7));
+    EXPECT_EQ(exif.substr(end - 12, 12), upright);
+    EXPECT_EQ(exif.substr(end), block.behind);
+  }
+}
+
 TEST(Exif, DamageIsFoundAndNothingDone) {
   const std::string good = ExifBlock({});
   const auto with = [&](std::size_t at, std::uint32_t value) {

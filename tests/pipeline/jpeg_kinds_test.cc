@@ -248,5 +248,29 @@ TEST_F(JpegKinds, FlatPicturesAreNotTakenForAbsurd) {
   }
 }
 
+// A scan of a few bytes takes as long as one of many.
+TEST_F(JpegKinds, ScansAreLimited) {
+  const Picture picture = Waves({.width = 64, .height = 48, .channels = 1});
+  // The mean of each block, and the rest of it: what comes again overwrites it.
+  const jpeg_scan_info scans[] = {{1, {0}, 0, 0, 0, 0}, {1, {0}, 1, 63, 0, 0}};
+  WriteJpegFile(folder_ / "a.jpg", picture, JCS_GRAYSCALE, [&](jpeg_compress_struct& jpeg) {
+    jpeg.scan_info = scans;
+    jpeg.num_scans = 2;
+  });
+  const std::string bytes = ReadBytes(folder_ / "a.jpg");
+  const std::size_t at = bytes.rfind("\xFF\xDA"), end = bytes.size() - 2;
+  const Picture expected = ReadPicture(folder_ / "a.jpg").picture;
+  const auto write = [&](int count) {
+    std::string many = bytes.substr(0, at);
+    for (int i = 1; i < count; ++i) many += bytes.substr(at, end - at);
+    WriteBytes(folder_ / "a.jpg", many + bytes.substr(end));
+  };
+  write(500);
+  EXPECT_TRUE(SamePixels(ReadPicture(folder_ / "a.jpg").picture, expected));
+  write(501);
+  EXPECT_THAT(ErrorOf([&] { ReadPicture(folder_ / "a.jpg"); }),
+              testing::HasSubstr("has more than 500 scans"));
+}
+
 }  // namespace
 }  // namespace tessera

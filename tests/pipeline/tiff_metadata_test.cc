@@ -1,10 +1,12 @@
 // What TIFF files say beside their pixels, and how they are written.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <tiffio.h>
 #include <unistd.h>
 
 #include <array>
+#include <filesystem>
 #include <map>
 #include <span>
 #include <string>
@@ -116,6 +118,17 @@ Block SomeExif(bool big_endian) {
   return block;
 }
 
+// Writes a file without the checks around it; the notes of the writer.
+std::vector<std::string> WrittenNotes(const std::filesystem::path& path, const Picture& picture,
+                                      const WriteOptions& options) {
+  FILE* out = std::fopen(path.c_str(), "wb");
+  const auto writer = MakeImageWriter(ImageFormat::kTiff, picture.format(), options, out);
+  writer->WriteStrip(picture, 0, picture.height(), {});
+  writer->Finish();
+  std::fclose(out);
+  return writer->notes();
+}
+
 TEST_F(TiffMetadata, TravelsThroughAFile) {
   const Picture picture = NoisePicture({.width = 9, .height = 7});
   for (const bool big_endian : {false, true}) {
@@ -170,11 +183,7 @@ TEST_F(TiffMetadata, DamagedBlocksDoNoHarm) {
     for (const int value : {0, 0xFF}) {
       options.metadata.exif = block;
       options.metadata.exif[at] = static_cast<char>(value);
-      FILE* out = std::fopen((folder_ / "a.tif").c_str(), "wb");
-      const auto writer = MakeImageWriter(ImageFormat::kTiff, picture.format(), options, out);
-      writer->WriteStrip(picture, 0, picture.height(), {});
-      writer->Finish();
-      std::fclose(out);
+      WrittenNotes(folder_ / "a.tif", picture, options);
       ASSERT_TRUE(SamePixels(ReadPicture(folder_ / "a.tif").picture, picture))
           << "byte " << at << " is " << value;
     }
@@ -185,6 +194,63 @@ TEST_F(TiffMetadata, DamagedBlocksDoNoHarm) {
   options.metadata.exif = loop.Bytes();
   WritePicture(folder_ / "a.tif", ImageFormat::kTiff, picture, options);
   EXPECT_TRUE(SamePixels(ReadPicture(folder_ / "a.tif").picture, picture));
+}
+
+// What libtiff would write another number for is left out, which a note tells; the rest is there.
+TEST_F(TiffMetadata, ValuesThatDoNotFitAreLeftOut) {
+  const Picture picture = NoisePicture({.width = 3, .height = 2});
+  const Block numbers;
+  const std::uint32_t negative = 0xFFFFFFFF;
+  const struct {
+    std::uint16_t directory;
+    TiffEntry entry;
+    bool fits;
+  } cases[] = {
+      {kTiffExifDirectory, numbers.Numbers(34855, kTiffLong, 4, {100000}), false},
+      {kTiffExifDirectory, numbers.Numbers(34855, kTiffLong, 4, {65535}), true},
+      {kTiffExifDirectory, numbers.Numbers(33434, kTiffSignedRational, 4, {negative, 2}), false},
+      {kTiffExifDirectory, numbers.Numbers(33434, kTiffSignedRational, 4, {1, 2}), true},
+      {kTiffExifDirectory, numbers.Numbers(33434, kTiffRational, 4, {negative, 1}), false},
+      {kTiffExifDirectory, numbers.Numbers(33434, kTiffRational, 4, {4000000000, 1}), true},
+      {kTiffExifDirectory, numbers.Numbers(33434, kTiffRational, 4, {1, 0}), false},
+      {kTiffExifDirectory, numbers.Numbers(33434, kTiffRational, 4, {1, negative}), false},
+      {kTiffExifDirectory, numbers.Numbers(33434, kTiffRational, 4, {0, 1}), true},
+      {kTiffExifDirectory, numbers.Numbers(37380, kTiffRational, 4, {3000000000, 1}), false},
+      {kTiffExifDirectory, numbers.Numbers(37380, kTiffSignedRational, 4, {negative, 3}), true},
+      {kTiffGpsDirectory, numbers.Numbers(2, kTiffSignedRational, 4, {negative, 1, 2, 1, 3, 1}),
+       false},
+      {kTiffGpsDirectory, numbers.Numbers(5, kTiffShort, 2, {256}), false}};
+  for (const auto& c : cases) {
+    Block block;
+    block.directories[0] = {Block::Ascii(271, "Maker")};
+    block.directories[kTiffExifDirectory] = {
+        {.tag = 36864, .type = kTiffUndefined, .count = 4, .value = "0232"}};
+    block.directories[c.directory].push_back(c.entry);
+    WriteOptions options;
+    options.metadata.exif = block.Bytes();
+    const auto notes = WrittenNotes(folder_ / "a.tif", picture, options);
+    if (c.fits) {
+      EXPECT_THAT(notes, testing::IsEmpty());
+    } else {
+      EXPECT_THAT(notes, testing::ElementsAre(testing::HasSubstr("parts of the EXIF")));
+    }
+    const auto found = Entries(OpenImage(folder_ / "a.tif")->metadata().exif);
+    EXPECT_EQ(found.contains({c.directory, c.entry.tag}), c.fits) << c.entry.tag;
+    EXPECT_TRUE(found.contains({0, 271}));
+    EXPECT_TRUE(found.contains({kTiffExifDirectory, 36864}));
+  }
+}
+
+TEST_F(TiffMetadata, DensitiesThatDoNotFitAreLeftOut) {
+  const Picture picture = NoisePicture({.width = 3, .height = 2});
+  for (const double density : {4294967295 / 0.0254, 1e-9, 4000000000 / 0.0254}) {
+    WriteOptions options;
+    options.metadata.density = Metadata::Density{.x = 11811, .y = density};
+    const auto notes = WrittenNotes(folder_ / "a.tif", picture, options);
+    const bool fits = density == 4000000000 / 0.0254;
+    EXPECT_EQ(notes.empty(), fits);
+    EXPECT_EQ(OpenImage(folder_ / "a.tif")->metadata().density.has_value(), fits);
+  }
 }
 
 TEST_F(TiffMetadata, HostileOffsetsInAFileAreAWarning) {
@@ -264,6 +330,22 @@ TEST_F(TiffWriting, SlopesAreCompressed) {
       for (int c = 0; c < 3; ++c) SetSample(slope, x, y, c, static_cast<std::uint32_t>(x + 2 * y));
   WritePicture(folder_ / "a.tif", ImageFormat::kTiff, slope);
   EXPECT_LT(ReadBytes(folder_ / "a.tif").size() * 50, slope.bytes());
+}
+
+TEST_F(TiffWriting, NothingIsHeldOfFilesThatAreDone) {
+  const Picture picture = NoisePicture({.width = 3, .height = 2});
+  WriteOptions options;
+  Block block = SomeExif(false);
+  block.directories[kTiffExifDirectory].push_back({.tag = 37500,  // MakerNote
+                                                   .type = kTiffUndefined,
+                                                   .count = 60'000,
+                                                   .value = std::string(60'000, 'x')});
+  options.metadata.exif = block.Bytes();
+  const auto write = [&] { WritePicture(folder_ / "a.tif", ImageFormat::kTiff, picture, options); };
+  write();
+  const std::size_t before = ::mallinfo2().uordblks + ::mallinfo2().hblkhd;
+  for (int i = 0; i < 300; ++i) write();
+  EXPECT_LT(::mallinfo2().uordblks + ::mallinfo2().hblkhd, before + 2'000'000);
 }
 
 // A pipe cannot seek: it gets the same bytes at the end.
