@@ -123,7 +123,8 @@ TEST_F(UpscaleMemory, ManyPicturesTakeNoMoreThanAFew) {
   ASSERT_EQ(few.exit_code, 0) << few.err;
   ASSERT_EQ(many.exit_code, 0) << many.err;
   EXPECT_THAT(many.err, HasSubstr("400 done"));
-  EXPECT_LT(many.peak_kb, few.peak_kb + 8 * 1024);
+  // Which pictures meet in work is chance, and worth some MB; 50 KB a picture would be seen.
+  EXPECT_LT(many.peak_kb, few.peak_kb + 16 * 1024);
 }
 
 // What does not fit is said before anything is done.

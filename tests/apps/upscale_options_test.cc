@@ -1,5 +1,7 @@
 // Options on sizes and pixels: that each arrives where it has to.
+#include "pipeline/metadata.h"
 #include "tests/apps/upscale_command.h"
+#include "tests/pipeline/metadata_blocks.h"
 
 namespace tessera {
 namespace {
@@ -102,6 +104,42 @@ TEST_F(UpscaleOptions, AlphaByTheModel) {
 TEST_F(UpscaleOptions, MaxPixels) {
   EXPECT_EQ(Result({"--max-pixels", "1073"}).width(), 74);
   ExpectFailure(1, "in.png", "1072", {input_, Path("o.png"), "--max-pixels", "1072"});
+}
+
+TEST_F(UpscaleOptions, MetadataGoAlongUnlessStripped) {
+  const Metadata metadata{.icc = IccBlock("RGB "),
+                          .exif = ExifBlock({.orientation = 6}),
+                          .xmp = kXmpPacket,
+                          .density = Metadata::Density{.x = 10000, .y = 10000}};
+  for (const std::string in : {"m.png", "m.jpg", "m.webp", "m.tif"}) {
+    WritePicture(Path(in), *FormatOfExtension(in), picture_, {.metadata = metadata});
+    const bool turned = in != "m.tif";  // a TIFF is turned by a tag of its own
+    for (const std::string out : {"o.png", "o.jpg", "o.webp", "o.tif"}) {
+      SCOPED_TRACE(in + " to " + out);
+      ASSERT_EQ(Upscale({Path(in), Path(out), "--overwrite"}).exit_code, 0);
+      const std::unique_ptr<ImageReader> reader = OpenImage(Path(out));
+      EXPECT_EQ(reader->format().width, turned ? 2 * 29 : 2 * 37);
+      const Metadata& kept = reader->metadata();
+      EXPECT_EQ(kept.icc, metadata.icc);
+      EXPECT_THAT(kept.xmp, HasSubstr("tiff:Orientation=\"1\""));
+      if (in != "m.webp") {  // has no place for it but EXIF, whose 300 dpi count then
+        ASSERT_TRUE(kept.density || out == "o.webp");
+        if (kept.density) {
+          EXPECT_NEAR(kept.density->x, 10000, 20);
+        }
+      }
+      if (turned && out != "o.tif") {
+        EXPECT_EQ(ValueOf(kept.exif, kExifFirst, 274), (ExifValue{kExifShort, 1}));
+        EXPECT_EQ(ValueOf(kept.exif, kExifFirst, 256), (ExifValue{kExifShort, 2 * 29}));
+      }
+
+      ASSERT_EQ(Upscale({Path(in), Path(out), "--overwrite", "--strip"}).exit_code, 0);
+      const std::unique_ptr<ImageReader> stripped = OpenImage(Path(out));
+      EXPECT_EQ(stripped->format().width, reader->format().width);
+      EXPECT_EQ(stripped->metadata().icc + stripped->metadata().exif + stripped->metadata().xmp,
+                "");
+    }
+  }
 }
 
 TEST_F(UpscaleOptions, QualityAndPngLevel) {
