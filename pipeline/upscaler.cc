@@ -20,7 +20,12 @@ namespace {
 class TileOrder {
  public:
   TileOrder(const UpscalePlan& plan, const Picture& in, const ResultRows& result)
-      : plan_(plan), held_(in.held_rows()), result_(result), done_(plan.input_rows.size()) {}
+      : plan_(plan),
+        // A window of a picture with alpha holds more than that: the rows that colours under
+        // transparency are filled from. Those are not the tiles' to run ahead by.
+        held_(in.held_rows() < in.height() ? plan.held_input : in.height()),
+        result_(result),
+        done_(plan.input_rows.size()) {}
 
   // Returns when the tile's rows fit into the window together with those of earlier tiles that are
   // not done. Says which rows are needed still. The first tile that is not done never waits for

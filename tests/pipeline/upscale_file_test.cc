@@ -4,6 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <thread>
+
 #include "ops/error.h"
 #include "tests/pipeline/fake_models.h"
 #include "tests/pipeline/test_pictures.h"
@@ -181,6 +186,33 @@ TEST_F(UpscaleFileTest, ColoursUnderTransparencyStayAwayFromSmallResults) {
         ASSERT_EQ(Sample(out, 0, y, 0), 255u) << scale << ", row " << y;
         ASSERT_EQ(Sample(out, 0, y, 1), 0u) << scale << ", row " << y;
       }
+    }
+  }
+}
+
+// Its first tile takes so long that the other workers run ahead as far as they are let.
+class SlowAtFirst : public FakeNearest {
+ public:
+  using FakeNearest::FakeNearest;
+  void Run(const TensorView& input, std::vector<Tensor>& outputs, Parallel& parallel) override {
+    if (!first_.test_and_set()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    FakeNearest::Run(input, outputs, parallel);
+  }
+
+ private:
+  std::atomic_flag first_;
+};
+
+TEST_F(UpscaleFileTest, NoWorkerRunsAheadOfTheRowsThatAreHeld) {
+  for (const int channels : {3, 4}) {
+    const Picture in({.width = 20, .height = 600, .channels = channels});
+    WritePicture(folder_ / "in.png", ImageFormat::kPng, in);
+    for (const double scale : {2.0, 0.3, 0.01}) {
+      PictureInput input(folder_ / "in.png");
+      const Upscaler upscaler(std::make_unique<SlowAtFirst>(2), {.tile = 20, .threads = 2});
+      const FileJob job{.output = folder_ / "out.png", .size = {.scale = scale}};
+      EXPECT_NO_THROW(UpscaleFile(upscaler, input, job)) << channels << " channels, " << scale;
+      EXPECT_EQ(ReadPicture(job.output).picture.height(), std::lround(600 * scale));
     }
   }
 }
