@@ -1,0 +1,69 @@
+// Frames from videos, folders of pictures, cameras and streams.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <opencv2/core/mat.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pipeline/tracking/frame_view.h"
+
+namespace tessera {
+
+struct Frame {
+  cv::Mat pixels;           // CV_8UC3, B, G, R
+  std::int64_t number = 0;  // from 0, of the source: those that were left out are counted
+  double seconds = 0;       // since frame 0; live sources: since the first one that was read
+  std::string name;         // of the file, without folder; "" for videos
+
+  FrameView view() const {
+    return {pixels.data, pixels.cols, pixels.rows, static_cast<std::ptrdiff_t>(pixels.step[0])};
+  }
+};
+
+struct SourceOptions {
+  std::int64_t start = 0;                          // number of the first frame
+  std::optional<std::int64_t> end = std::nullopt;  // the first that is not read any more
+  std::int64_t every = 1;                          // one of so many frames
+  int reconnect = 0;                               // times that a live source is opened again
+};
+
+struct SourceInfo {
+  double frames_per_second = 0;  // of the frames that Read returns; 0 if nobody knows
+  // That Read will return, as far as the source knows.
+  std::optional<std::int64_t> frames = std::nullopt;
+  bool live = false;      // a camera or stream: it has no start, and does not wait
+  bool pictures = false;  // frames are files of their own
+};
+
+class FrameSource {
+ public:
+  virtual ~FrameSource() = default;
+
+  const SourceInfo& info() const { return info_; }
+
+  // The next frame; its pixels' memory is used again if it has the right size. False at the end.
+  // Throws Error, which names the source, if what follows cannot be read: a damaged picture, a
+  // video that ends before its time, a camera that is gone and does not come back.
+  virtual bool Read(Frame& frame) = 0;
+
+  // Of what went wrong and was got over, to be shown; taken by the call. Not while Read is at work.
+  std::vector<std::string> TakeNotes() { return std::exchange(notes_, {}); }
+
+ protected:
+  SourceInfo info_;
+  std::vector<std::string> notes_;
+};
+
+// `input` is a video file, a folder of pictures (in the order of their names, numbers in them by
+// value), a printf pattern of them (img%04d.jpg), the index of a camera, or a URL that OpenCV
+// opens. Pictures of one channel become three equal ones, 16 bits become 8, alpha is dropped.
+// Throws Error, which names the input, if it cannot be opened, holds no frames or ends before
+// `start`.
+std::unique_ptr<FrameSource> OpenFrameSource(const std::string& input,
+                                             const SourceOptions& options);
+
+}  // namespace tessera
