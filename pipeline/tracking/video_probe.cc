@@ -66,7 +66,7 @@ std::string WhyUnreadable(const std::string& url) {
     ::av_strerror(error, reason, sizeof reason);
     return StrCat("cannot be opened: ", reason);
   }
-  return VideoOf(*input) == nullptr ? "holds no video" : "its video cannot be decoded";
+  return VideoOf(*input) == nullptr ? "holds no video, or its index is cut off" : "its video cannot be decoded";
 }
 
 bool IsCutOff(const std::string& url) {
