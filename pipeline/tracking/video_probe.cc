@@ -1,6 +1,7 @@
 #include "pipeline/tracking/video_probe.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -66,30 +67,37 @@ std::string WhyUnreadable(const std::string& url) {
     ::av_strerror(error, reason, sizeof reason);
     return StrCat("cannot be opened: ", reason);
   }
-  return VideoOf(*input) == nullptr ? "holds no video, or its index is cut off" : "its video cannot be decoded";
+  return VideoOf(*input) == nullptr ? "holds no video, or its index is cut off"
+                                    : "its video cannot be decoded";
 }
 
-bool IsCutOff(const std::string& url) {
+VideoExtent ExtentOf(const std::string& url) {
   Input input;
-  if (OpenInput(url, input) < 0) return true;
+  if (OpenInput(url, input) < 0) return {.cut_off = true};
   const AVStream* video = VideoOf(*input);
-  if (video == nullptr) return true;
-  const double announced = AnnouncedSeconds(*input, *video);
+  if (video == nullptr) return {.cut_off = true};
 
   const std::unique_ptr<AVPacket, FreePacket> packet(::av_packet_alloc());
   bool incomplete = false;
-  double end = 0;
+  double end = 0;                                         // of any stream
+  double first_shown = HUGE_VAL, last_shown = -HUGE_VAL;  // frames of the video
   while (::av_read_frame(input.get(), packet.get()) >= 0) {
-    const std::int64_t start = packet->pts != AV_NOPTS_VALUE ? packet->pts : packet->dts;
-    if (start != AV_NOPTS_VALUE)
-      end = std::max(
-          end, Seconds(start + packet->duration, input->streams[packet->stream_index]->time_base));
+    const AVStream* stream = input->streams[packet->stream_index];
+    const std::int64_t time = packet->pts != AV_NOPTS_VALUE ? packet->pts : packet->dts;
+    if (time != AV_NOPTS_VALUE) {
+      end = std::max(end, Seconds(time + packet->duration, stream->time_base));
+      if (stream == video && (packet->flags & AV_PKT_FLAG_DISCARD) == 0) {
+        first_shown = std::min(first_shown, Seconds(time, stream->time_base));
+        last_shown = std::max(last_shown, Seconds(time, stream->time_base));
+      }
+    }
     incomplete = (packet->flags & AV_PKT_FLAG_CORRUPT) != 0;
     ::av_packet_unref(packet.get());
   }
-  if (incomplete || announced == 0) return incomplete;
   const AVRational rate = video->avg_frame_rate;
-  return end < announced - std::max(0.2, rate.num > 0 ? 2 / ::av_q2d(rate) : 0);
+  const double tolerance = std::max(0.2, rate.num > 0 ? 2 / ::av_q2d(rate) : 0);
+  return {.cut_off = incomplete || end < AnnouncedSeconds(*input, *video) - tolerance,
+          .seconds = std::max(0.0, last_shown - first_shown)};
 }
 
 }  // namespace tessera

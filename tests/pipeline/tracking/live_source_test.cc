@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <algorithm>
 #include <deque>
 #include <opencv2/imgcodecs.hpp>
 #include <thread>
@@ -21,7 +21,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using testing::AllOf;
-using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;

@@ -160,6 +160,10 @@ TEST(FolderSink, TellsWhatCannotBeWritten) {
   EXPECT_THAT(SinkError(folder / "file", {.overwrite = true}), EndsWith("file: is no folder"));
   EXPECT_THAT(SinkError(folder / "file" / "sub"), HasSubstr("is no folder"));
   EXPECT_THAT(SinkError(folder / "x.png"), HasSubstr("is a single picture"));
+}
+
+TEST(FolderSink, TellsThatItMayNotBeWritten) {
+  const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "locked");
   ASSERT_EQ(::chmod((folder / "locked").c_str(), 0555), 0);
   if (::access((folder / "locked").c_str(), W_OK) == 0) GTEST_SKIP() << "may write everywhere";
