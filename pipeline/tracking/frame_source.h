@@ -49,7 +49,8 @@ class FrameSource {
 
   // The next frame; its pixels' memory is used again if it has the right size. False at the end.
   // Throws Error, which names the source, if what follows cannot be read: a damaged picture, a
-  // video that ends before its time, a camera that is gone and does not come back.
+  // video that ends before its time, a camera that is gone and does not come back. Frames of a
+  // video that cannot be decoded are passed over; the Error comes at its end.
   virtual bool Read(Frame& frame) = 0;
 
   // Of what went wrong and was got over, to be shown; taken by the call. Not while Read is at work.

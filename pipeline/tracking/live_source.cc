@@ -14,6 +14,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstWait{250}, kLongestWait{4000};
+constexpr std::chrono::seconds kPatience{2};  // with what cannot be decoded
 
 class LiveSource : public FrameSource {
  public:
@@ -43,7 +44,7 @@ class LiveSource : public FrameSource {
   bool TakeNext(Frame& frame) {
     return Naming(input_.shown_name, [&] {
       for (; grabbed_ <= next_; ++grabbed_) {
-        if (capture_ == nullptr || !Grab(*capture_)) return false;
+        if (capture_ == nullptr || !Grab(*capture_, kPatience)) return false;
         grabbed_at_ = Clock::now();
         if (grabbed_ == 0) began_ = grabbed_at_;
         failures_ = 0;
