@@ -56,10 +56,11 @@ class LiveSource : public FrameSource {
   }
 
   void OpenAgain() {
-    Require(
-        failures_<options_.reconnect, input_.shown_name, ": no frame comes any more", failures_> 0
-            ? StrCat("; opened again ", failures_, " times in vain")
-            : "");
+    if (failures_ >= options_.reconnect) {
+      const std::string attempts = StrCat("; opened again ", failures_, " times in vain");
+      throw Error(
+          StrCat(input_.shown_name, ": no frame comes any more", failures_ > 0 ? attempts : ""));
+    }
     const milliseconds wait = std::min(kLongestWait, kFirstWait * (1 << std::min(failures_, 10)));
     ++failures_;
     notes_.push_back(StrCat(input_.shown_name, ": no frame comes; opening it again (", failures_,
