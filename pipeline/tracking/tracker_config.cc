@@ -6,7 +6,8 @@ namespace tessera {
 
 TrackerConfig NanoTrackConfig(int version) {
   Require(version >= 1 && version <= 3, "there is no NanoTrack v", version);
-  TrackerConfig config{.name = StrCat("NanoTrack v", version)};
+  TrackerConfig config;
+  config.name = StrCat("NanoTrack v", version);
   struct Constants {
     double window_influence, penalty, rate;
   };
