@@ -156,8 +156,8 @@ TrackerConfig ReadTrackerConfig(const std::filesystem::path& path) {
       throw FileError(StrCat(shown_name, ":", line, ": ", OneLine(error.what())));
     }
   }
-  Require(config.lost_below <= config.found_above, shown_name, ": lost_below, ",
-          config.lost_below, ", is more than found_above, ", config.found_above);
+  Require(config.lost_below <= config.found_above, shown_name, ": lost_below, ", config.lost_below,
+          ", is more than found_above, ", config.found_above);
   return config;
 }
 

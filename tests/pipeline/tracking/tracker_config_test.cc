@@ -101,7 +101,8 @@ TEST_F(TrackerConfigFile, LeavesOutWhatIsNotGiven) {
 
 TEST_F(TrackerConfigFile, TakesCommentsBlanksAndEveryKindOfLineEnd) {
   const TrackerConfig config = Read(
-      "\xEF\xBB\xBF# of Windows\r\nname = a = b \r\n\r\n\tstride=4# close\r\n  rate\t=\t.5  # half");
+      "\xEF\xBB\xBF# of Windows\r\nname = a = b \r\n\r\n\tstride=4# close\r\n  rate\t=\t.5  # "
+      "half");
   EXPECT_EQ(config.name, "a = b");
   EXPECT_EQ(config.stride, 4);
   EXPECT_EQ(config.rate, 0.5);
@@ -119,7 +120,8 @@ TEST_F(TrackerConfigFile, ErrorsNameLineKeyAndReason) {
   EXPECT_EQ(ErrorOf("\nname\n"), ":2: want 'key = value', got 'name'");
   EXPECT_EQ(ErrorOf("# a\n\nname = \n"), ":3: name: has no value");
   EXPECT_EQ(ErrorOf("name = # b"), ":1: name: has no value");
-  EXPECT_THAT(ErrorOf("size = 3"), StartsWith(":1: no key is called 'size' (keys: name, template_"));
+  EXPECT_THAT(ErrorOf("size = 3"),
+              StartsWith(":1: no key is called 'size' (keys: name, template_"));
   EXPECT_THAT(ErrorOf("Name = 3"), StartsWith(":1: no key is called 'Name'"));
   EXPECT_THAT(ErrorOf("= 3"), StartsWith(":1: no key is called ''"));
   EXPECT_EQ(ErrorOf("rate = 0.1\nstride = 8\nrate = 0.1\n"), ":3: 'rate' is given twice");
@@ -181,8 +183,8 @@ TEST_F(TrackerConfigFile, OtherFilesAreErrors) {
 
 // The file that people start from describes the network that it names.
 TEST_F(TrackerConfigFile, TheSampleIsGood) {
-  const TrackerConfig config = ReadTrackerConfig(
-      std::filesystem::path(TESSERA_SOURCE_DIR) / "samples/tracker-configs/siamese-two-tower.cfg");
+  const TrackerConfig config = ReadTrackerConfig(std::filesystem::path(TESSERA_SOURCE_DIR) /
+                                                 "samples/tracker-configs/siamese-two-tower.cfg");
   EXPECT_EQ(config.name, "siamese-two-tower");
   EXPECT_EQ(config.template_size, 128);
   EXPECT_EQ(config.search_size, 256);
