@@ -13,12 +13,12 @@ namespace tessera {
 namespace {
 
 std::string Describe(const ValueDecl& declared) {
-  if (!declared.has_shape) return StrCat(declared.name, " of any shape");
+  if (!declared.has_shape) return StrCat(declared.name, " ", declared.dtype, " of any shape");
   std::string dims;
   for (const std::int64_t dim : declared.dims) {
     dims += StrCat(dims.empty() ? "" : "x", dim < 0 ? "?" : std::to_string(dim));
   }
-  return StrCat(declared.name, " ", dims);
+  return StrCat(declared.name, " ", declared.dtype, " ", dims);
 }
 
 struct InputIndices {
@@ -44,11 +44,11 @@ InputIndices FindInputs(const Session& network, const TrackerConfig& config, con
            accepts(1 - of_template, config.search_input, search);
   };
   const auto wanted = [](const std::string& name, const Shape& shape) {
-    return StrCat(name.empty() ? "" : name + " ", shape);
+    return StrCat(name.empty() ? "" : name + " ", DType::kFloat32, " ", shape);
   };
   Require(fits(0) || fits(1), network.name(), ": has the inputs ", all,
-          ", the configuration wants a template, float32 ", wanted(config.template_input, target),
-          ", and a search patch, float32 ", wanted(config.search_input, search));
+          ", the configuration wants a template, ", wanted(config.template_input, target),
+          ", and a search patch, ", wanted(config.search_input, search));
   Require(!fits(0) || !fits(1), network.name(), ": which of the inputs ", all,
           " is the template? (template_input of the configuration)");
   return fits(0) ? InputIndices{0, 1} : InputIndices{1, 0};

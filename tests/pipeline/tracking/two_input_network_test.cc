@@ -190,10 +190,11 @@ TEST(TwoInputNetwork, SizesOtherThanConfiguredAreErrors) {
   TrackerConfig config = TinyConfig();
   config.search_size = 64;
   EXPECT_EQ(ErrorOf(Tiny{}.Model(), config),
-            "test.onnx: has the inputs z 1x3x16x16, x 1x3x32x32, the configuration wants a "
+            "test.onnx: has the inputs z float32 1x3x16x16, x float32 1x3x32x32, the configuration "
+            "wants a "
             "template, float32 1x3x16x16, and a search patch, float32 1x3x64x64");
   EXPECT_THAT(ErrorOf(Tiny{.template_dims = {-1, 3, -1, -1}}.Model(), config),
-              HasSubstr("z ?x3x?x?, x 1x3x32x32"));
+              HasSubstr("z float32 ?x3x?x?, x float32 1x3x32x32"));
   config = TinyConfig();
   config.stride = 8;
   EXPECT_EQ(ErrorOf(Tiny{}.Model(), config),
@@ -204,18 +205,20 @@ TEST(TwoInputNetwork, SizesOtherThanConfiguredAreErrors) {
 TEST(TwoInputNetwork, InputsThatCannotBeToldAreErrors) {
   const Ints dynamic = {1, 3, -1, -1};
   EXPECT_EQ(ErrorOf(Tiny{.template_dims = dynamic, .search_dims = dynamic}.Model(), TinyConfig()),
-            "test.onnx: which of the inputs z 1x3x?x?, x 1x3x?x? is the template? (template_input "
+            "test.onnx: which of the inputs z float32 1x3x?x?, x float32 1x3x?x? is the template? "
+            "(template_input "
             "of the configuration)");
   TrackerConfig config = TinyConfig();
   config.template_input = "target";
-  EXPECT_THAT(ErrorOf(Tiny{}.Model(), config), HasSubstr("float32 target 1x3x16x16"));
+  EXPECT_THAT(ErrorOf(Tiny{}.Model(), config), HasSubstr("target float32 1x3x16x16"));
   config.template_input = "x";  // which is the search patch
-  EXPECT_THAT(ErrorOf(Tiny{}.Model(), config), HasSubstr("float32 x 1x3x16x16"));
+  EXPECT_THAT(ErrorOf(Tiny{}.Model(), config), HasSubstr("x float32 1x3x16x16"));
 
   TestModel three = Tiny{}.Model();
   three.Input("update", {1, 3, 16, 16});
   EXPECT_EQ(ErrorOf(three, TinyConfig()),
-            "test.onnx: has 3 inputs (z 1x3x16x16, x 1x3x32x32, update 1x3x16x16), want two: "
+            "test.onnx: has 3 inputs (z float32 1x3x16x16, x float32 1x3x32x32, update float32 "
+            "1x3x16x16), want two: "
             "template and search patch");
   TestModel unused;
   unused.Input("z", {1, 3, 16, 16}).Input("x", {1, 3, 32, 32}).Noise("w", {5, 3, 4, 4});
