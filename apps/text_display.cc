@@ -5,11 +5,11 @@
 #include <chrono>
 #include <utility>
 
-#include "apps/format_text.h"
 #include "apps/message.h"
 #include "apps/progress_display.h"
 #include "ops/error.h"
 #include "pipeline/display_name.h"
+#include "pipeline/format_text.h"
 
 namespace tessera {
 namespace {
