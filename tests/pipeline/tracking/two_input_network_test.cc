@@ -8,8 +8,10 @@
 #include "models/networks.h"
 #include "ops/error.h"
 #include "pipeline/tracking/siamese_network.h"
+#include "pipeline/tracking/tracker.h"
 #include "tests/engine/test_model.h"
 #include "tests/pipeline/tracking/count_allocations.h"
+#include "tests/temporary_folder.h"
 
 namespace tessera {
 namespace {
@@ -124,6 +126,33 @@ TEST(TwoInputNetwork, GivesTheMapsOfTheWhole) {
       EXPECT_THAT(maps.classes, ElementsAreArray(ToFloats(whole[0].view())));
       EXPECT_THAT(maps.boxes, ElementsAreArray(ToFloats(whole[1].view())));
     }
+  }
+}
+
+// Random weights follow nothing, but boxes and scores are such as a tracker gives.
+TEST(TwoInputNetwork, RunsInATracker) {
+  const TemporaryFolder folder;
+  SeededWeights weights(1);
+  WriteBytes(folder / "siamese.onnx",
+             BuildNetwork(*FindNetwork("siamese-two-tower"), weights).SerializeAsString());
+  Tracker tracker =
+      LoadTracker({.model = folder / "siamese.onnx",
+                   .head = "",
+                   .variant = TESSERA_SOURCE_DIR "/samples/tracker-configs/siamese-two-tower.cfg"});
+  constexpr std::int64_t kWidth = 160, kHeight = 120;
+  std::vector<std::uint8_t> pixels(3 * kWidth * kHeight);
+  for (std::size_t i = 0; i < pixels.size(); ++i) {
+    pixels[i] = static_cast<std::uint8_t>(i / 9 * 37 + i / (3 * kWidth) / 7 * 91);
+  }
+  const FrameView frame{pixels.data(), kWidth, kHeight, 3 * kWidth};
+  tracker.Init(frame, {50, 40, 30, 24});
+  for (int i = 0; i < 5; ++i) {
+    const TrackResult result = tracker.Update(frame);
+    EXPECT_GT(result.score, 0);
+    EXPECT_LT(result.score, 1);
+    EXPECT_GT(Overlap(result.box, {0, 0, kWidth, kHeight}), 0.001);
+    EXPECT_LE(result.box.width, kWidth);
+    EXPECT_LE(result.box.height, kHeight);
   }
 }
 
