@@ -125,7 +125,7 @@ void PatchCutter::Impl::SetColumns(const CropWindow& window, std::int64_t begin,
   apart = false;
   for (std::int64_t block = 0; block < columns / 2; ++block) {
     for (std::int64_t i = 0; i < 2; ++i) {
-      Tap tap = axis[std::min(FirstColumn(block, columns) + i, out - 1)];
+      Tap tap = axis[std::min(2 * block + i, out - 1)];
       if (tap.first < 0) tap = Tap{};
       if (tap.first >= window.side - 1) tap = Tap{window.side - 1};
       offsets[2 * block + i] =

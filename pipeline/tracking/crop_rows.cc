@@ -23,7 +23,7 @@ void ScaleRow(const CropTaps& taps, const std::uint8_t* row, std::int16_t* scale
     std::uint8_t levels[16];
     std::memcpy(levels, row + offset[0], 16);
     if (taps.apart) std::memcpy(levels + 8, row + offset[1], 8);
-    std::int16_t* to = scaled + 2 * FirstColumn(block, taps.columns);
+    std::int16_t* to = scaled + 4 * block;
     for (std::int64_t i = 0; i < 8; ++i) {
       const auto level = [&](std::uint8_t place) { return place < 16 ? levels[place] : 0; };
       const std::int64_t at = 8 * block + i;
@@ -72,12 +72,11 @@ HWY_INLINE hn::Vec<D> LoadBlocks(D d, const std::uint8_t* row, const std::ptrdif
 }
 
 template <bool kApart>
-void ScaleBlocks(const CropTaps& taps, const std::uint8_t* row, std::int16_t* scaled) {
+void ScaleBlocks(const CropTaps taps, const std::uint8_t* row, std::int16_t* scaled) {
   const D16 d;
   const D8 d8;
   const hn::Repartition<std::uint16_t, D16> du;
   const hn::Repartition<std::int64_t, D16> d64;
-  const std::int64_t half = 2 * taps.columns;  // values of half the columns
   // Value i and those after it. Levels are looked up into high bytes and halved to 128 times the
   // level: the high half of the product is what the far level adds, over 16, rounded down.
   const auto scale = [&](std::int64_t i) HWY_ATTR {
@@ -91,10 +90,11 @@ void ScaleBlocks(const CropTaps& taps, const std::uint8_t* row, std::int16_t* sc
         d64, hn::Add(near, hn::MulHigh(hn::Sub(near, far), hn::Load(d, taps.weight + i))));
   };
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  for (std::int64_t i = 0; i < half; i += lanes) {
-    const auto first = scale(i), second = scale(i + half);
-    hn::Store(hn::BitCast(d, hn::InterleaveLower(d64, first, second)), d, scaled + i);
-    hn::Store(hn::BitCast(d, hn::InterleaveUpper(d64, first, second)), d, scaled + i + half);
+  std::int16_t* red = scaled + 2 * taps.columns;
+  for (std::int64_t i = 0; i < 4 * taps.columns; i += 2 * lanes) {
+    const auto first = scale(i), second = scale(i + lanes);
+    hn::Store(hn::BitCast(d, hn::ConcatEven(d64, second, first)), d, scaled + i / 2);
+    hn::Store(hn::BitCast(d, hn::ConcatOdd(d64, second, first)), d, red + i / 2);
   }
 }
 

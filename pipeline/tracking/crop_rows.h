@@ -28,14 +28,6 @@ struct CropTaps {
   const std::int16_t* weight = nullptr;
 };
 
-// The first column of a block; the second one follows. The first half of the blocks begin at
-// columns 0, 4, 8 and so on, the second half at 2, 6, 10: vectors of both halves then interleave to
-// columns in their order, whatever the length of vectors.
-constexpr std::int64_t FirstColumn(std::int64_t block, std::int64_t columns) {
-  const std::int64_t half = columns / 4;
-  return block < half ? 4 * block : 4 * (block - half) + 2;
-}
-
 // A row scaled horizontally, levels times 128, rounded down: for each column its B and G, then,
 // after 2 * columns values, for each column its R and 0.
 void ScaleCropRow(const CropTaps& taps, const std::uint8_t* row, std::int16_t* scaled);
