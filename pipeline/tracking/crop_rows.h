@@ -18,14 +18,13 @@ struct CropTaps {
   std::int64_t columns = 0;
   // Bytes from the start of the row, two a block: its 16 bytes begin at the first one; if `apart`,
   // 8 bytes begin at either.
-  const std::ptrdiff_t* offset = nullptr;
+  const std::ptrdiff_t* offsets = nullptr;
   bool apart = false;
-  // 16 a block, two for each value: the first has its high bit set, the second is the place of the
-  // near or the far level in the block, or has its high bit set for 0.
-  const std::uint8_t* near = nullptr;
-  const std::uint8_t* far = nullptr;
+  // 16 a block: for each value the places of the far and of the near level in the block, with the
+  // high bit set for 0.
+  const std::uint8_t* places = nullptr;
   // 8 a block: -32 * weight of the far level, weights being 0 to 1024.
-  const std::int16_t* weight = nullptr;
+  const std::int16_t* weights = nullptr;
 };
 
 // A row scaled horizontally, levels times 128, rounded down: for each column its B and G, then,

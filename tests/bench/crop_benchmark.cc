@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pipeline/tracking/crop.h"
+#include "simd/cpu_target.h"
 
 namespace tessera {
 namespace {
@@ -72,4 +73,10 @@ BENCHMARK(Mean)->Unit(benchmark::kMicrosecond);
 }  // namespace
 }  // namespace tessera
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  benchmark::AddCustomContext("target", tessera::CpuTargetName());
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
