@@ -33,6 +33,7 @@ struct PixelScaling {
 // Mean over all pixels, in the order B, G, R. Throws Error if the frame has none.
 std::array<double, 3> MeanColour(const FrameView& frame);
 
+// Has memory of its own for what it computes: one thread at a time.
 class PatchCutter {
  public:
   // Patches of out x out pixels, 4096 at the most; throws Error otherwise.

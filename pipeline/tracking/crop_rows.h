@@ -27,8 +27,8 @@ struct CropTaps {
   const std::int16_t* weights = nullptr;
 };
 
-// A row scaled horizontally, levels times 128, rounded down: for each column its B and G, then,
-// after 2 * columns values, for each column its R and 0.
+// Scales a row horizontally. `scaled` gets 128 times the levels, rounded down: B and G of each
+// column, then, from 2 * columns on, R and 0 of each.
 void ScaleCropRow(const CropTaps& taps, const std::uint8_t* row, std::int16_t* scaled);
 
 // Where rows of the output go to.
@@ -37,8 +37,8 @@ struct CropPlanes {
   std::array<float, 3> mean, factor;
 };
 
-// (level - mean) * factor of the levels between two scaled rows. Writes `count` values a row,
-// rounded up to a whole vector, kCropGroup at the most.
+// Blends two rows of so many scaled columns and writes (level - mean) * factor of the first `count`
+// to the planes' rows. These end with a whole vector: up to kCropGroup - 1 more floats are written.
 void BlendCropRows(const std::int16_t* above, const std::int16_t* below, int weight_above,
                    int weight_below, std::int64_t columns, std::int64_t count,
                    const CropPlanes& planes);
