@@ -41,8 +41,8 @@ class PatchCutter {
   ~PatchCutter();
   PatchCutter(PatchCutter&&) noexcept;
 
-  // Makes room for windows of up to so many pixels: Cut allocates for larger ones only, and never
-  // more than for a row of the frame.
+  // Makes room for windows of up to so many pixels: Cut allocates for larger ones only. A frame's
+  // width is enough for all windows of that frame.
   void Reserve(std::int64_t max_side);
 
   // Scales the window's pixels to out x out and writes them to `planes`, [3, out, out]. What lies

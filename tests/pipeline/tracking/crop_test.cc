@@ -242,6 +242,8 @@ TEST(PatchCutter, AllocatesNothingUpToWhatIsReserved) {
             0);
   EXPECT_GT(CountAllocations([&] { cut(large, 600); }), 0);
   EXPECT_EQ(CountAllocations([&] { cut(large, 600); }), 0);
+  cutter.Reserve(700);
+  EXPECT_EQ(CountAllocations([&] { cut(large, 5000); }), 0);
 }
 
 TEST(PatchCutter, RefusesSizesThatCannotBe) {
@@ -289,7 +291,7 @@ TEST(MeanColour, IsThePlainMeanOnEveryTarget) {
         for (std::int64_t c = 0; c < 3; ++c)
           sum[static_cast<std::size_t>(c)] += Pixel(frame.view, {}, x, y, c);
     for (double& s : sum) s /= width * height;
-    OnEveryTarget([&] { EXPECT_EQ(MeanColour(frame.view), sum) << width; });
+    OnEveryTarget([&] { EXPECT_EQ(MeanColour(frame.view), sum) << frame.view.width; });
   }
 }
 
