@@ -44,9 +44,9 @@ struct TrackerConfig {
   double rate = 0.3;
   double min_side = 10;  // of a box, in pixels of the frame
 
-  // Raw scores below the first for some frames mean that the target is lost, above the second that
-  // it has been found again.
-  double lost_below = 0.3, found_above = 0.7;
+  // Scores that leave doubt whether the target is there, and that it must have to be found again:
+  // see pipeline/tracking/presence.h.
+  double lost_below = 0.5, found_above = 0.7;
 };
 
 // NanoTrack 1, 2 or 3 (HonglinChu/SiamTrackers, Apache-2.0).
@@ -55,8 +55,8 @@ TrackerConfig NanoTrackConfig(int version);
 // From a text file of lines "key = value"; '#' begins a comment. Keys are the names of the fields
 // above; those of `pixels` are `colours` (BGR or RGB), `mean` and `deviation` (three numbers each);
 // `score` is softmax, sigmoid or probability, `box` is pixels, log-pixels or cells. What is not
-// given keeps its default. Throws Error, which names file and line, for unknown keys, keys that
-// are given twice and values that cannot be.
+// given keeps its default. samples/tracker-configs has one. Throws Error, which names file and
+// line, for unknown keys, keys that are given twice and values that cannot be.
 TrackerConfig ReadTrackerConfig(const std::filesystem::path& path);
 
 }  // namespace tessera
