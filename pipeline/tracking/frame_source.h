@@ -34,7 +34,8 @@ struct SourceOptions {
 };
 
 struct SourceInfo {
-  double frames_per_second = 0;  // of the frames that Read returns; 0 if nobody knows
+  // Of the frames that Read returns; 0 if nobody knows. Where it varies, what the container states.
+  double frames_per_second = 0;
   // That Read will return, as far as the source knows: for some videos an estimate.
   std::optional<std::int64_t> frames = std::nullopt;
   bool live = false;      // a camera or stream: it has no start, and does not wait
