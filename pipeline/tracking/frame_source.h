@@ -38,7 +38,7 @@ struct SourceInfo {
   double frames_per_second = 0;
   // That Read will return, as far as the source knows: for some videos an estimate.
   std::optional<std::int64_t> frames = std::nullopt;
-  bool live = false;      // a camera or stream: it has no start, and does not wait
+  bool live = false;      // a camera or stream: counted from its first frame; does not wait
   bool pictures = false;  // frames are files of their own
 };
 
