@@ -151,6 +151,16 @@ std::shared_ptr<Session> Session::LoadBlend(const ModelSource& a, const ModelSou
   });
 }
 
+const std::string& Session::name() const { return impl_->graph().file; }
+
+std::int64_t Session::num_weights() const {
+  std::int64_t count = 0;
+  for (const Value& value : impl_->graph().values) {
+    if (value.info.constant) count += value.info.constant->size();
+  }
+  return count;
+}
+
 const std::vector<ValueDecl>& Session::inputs() const { return impl_->graph().input_decls; }
 const std::vector<ValueDecl>& Session::outputs() const { return impl_->graph().output_decls; }
 

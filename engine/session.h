@@ -110,6 +110,11 @@ class Session {
                                             const SessionOptions& options = {});
   ~Session();
 
+  // The model's file, as messages name it.
+  const std::string& name() const;
+  // Elements of all weights; those of a Loop's or If's bodies are not counted.
+  std::int64_t num_weights() const;
+
   const std::vector<ValueDecl>& inputs() const;
   const std::vector<ValueDecl>& outputs() const;
 

@@ -43,6 +43,7 @@ class Tracker {
   // Threads of a run of the network: those of the process's CPU budget, `threads` at most.
   Tracker(std::unique_ptr<SiameseNetwork> network, const TrackerConfig& config, int threads = 1);
   ~Tracker();
+  Tracker(Tracker&&) noexcept;
 
   const TrackerConfig& config() const;
 

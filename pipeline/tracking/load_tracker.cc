@@ -1,0 +1,55 @@
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "ops/error.h"
+#include "pipeline/tracking/network_outputs.h"
+#include "pipeline/tracking/tracker.h"
+
+namespace tessera {
+namespace {
+
+// The version that has these networks. Its features have 48 channels and its maps 16 x 16 points,
+// but for version 3 with 96 and 15 x 15; what tells versions 1 and 2 apart is that the head of the
+// second, which correlates once for either map, has half as many weights again.
+int NanoTrackVersion(Session& backbone, Session& head) {
+  const TrackerConfig config = NanoTrackConfig(1);
+  const auto channels = [&](int size) {
+    const Shape patch{1, 3, size, size};
+    return backbone.InferOutputs(std::array{patch}).at(0).shape[1];
+  };
+  Require(backbone.inputs().size() == 1, backbone.name(), ": has ", backbone.inputs().size(),
+          " inputs, a backbone has one");
+  const std::int64_t found = channels(config.search_size);
+  if (found == 96) return 3;
+  Require(found == 48, backbone.name(), ": no version of NanoTrack has features of ", found,
+          " channels; --variant says what the tracker has to know");
+  constexpr std::int64_t kHeadWeights1 = 96678, kHeadWeights2 = 142024;
+  return head.num_weights() < (kHeadWeights1 + kHeadWeights2) / 2 ? 1 : 2;
+}
+
+TrackerConfig FindConfig(const std::string& variant, Session& backbone, Session* head) {
+  if (variant == "v1") return NanoTrackConfig(1);
+  if (variant == "v2") return NanoTrackConfig(2);
+  if (variant == "v3") return NanoTrackConfig(3);
+  if (!variant.empty()) return ReadTrackerConfig(variant);
+  Require(head != nullptr, backbone.name(), ": ",
+          backbone.inputs().size() == 1
+              ? "is a backbone, which goes with a --head"
+              : "a network with both towers goes with a file that describes it (--variant)");
+  return NanoTrackConfig(NanoTrackVersion(backbone, *head));
+}
+
+}  // namespace
+
+Tracker LoadTracker(const TrackerFiles& files, int threads) {
+  const std::shared_ptr<Session> model = Session::Load(files.model);
+  const std::shared_ptr<Session> head = files.head.empty() ? nullptr : Session::Load(files.head);
+  const TrackerConfig config = FindConfig(files.variant, *model, head.get());
+  return Tracker(head == nullptr ? MakeTwoInputNetwork(model, config)
+                                 : MakeTwoPartNetwork(model, head, config),
+                 config, threads);
+}
+
+}  // namespace tessera

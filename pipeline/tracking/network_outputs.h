@@ -1,0 +1,27 @@
+// Which outputs of a tracker's network are which.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "engine/session.h"
+#include "pipeline/tracking/tracker_config.h"
+
+namespace tessera {
+
+struct MapOutputs {
+  std::size_t classes = 0, boxes = 0;  // among the session's outputs
+  std::int64_t side = 0;
+};
+
+// For these input shapes; makes the plan. Outputs are found by the names of the configuration or,
+// without, by their channels: 4 for the box map, those of TrackerConfig::score for the class map.
+// Throws Error, which names the model, if they are not there or not of one size.
+MapOutputs FindMaps(Session& session, std::span<const Shape> input_shapes,
+                    const TrackerConfig& config);
+
+// Whether the declaration allows that shape.
+bool MatchesDeclared(const ValueDecl& declared, const Shape& shape);
+
+}  // namespace tessera
