@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "apps/format_text.h"
 #include "apps/message.h"
 #include "apps/progress_display.h"
 #include "apps/status_line.h"
 #include "ops/error.h"
 #include "pipeline/display_name.h"
+#include "pipeline/format_text.h"
 
 namespace tessera {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "apps/format_text.h"
+#include "pipeline/format_text.h"
 #include "apps/message.h"
 #include "ops/error.h"
 

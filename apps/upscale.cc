@@ -15,7 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include "apps/format_text.h"
 #include "apps/interrupt.h"
 #include "apps/program.h"
 #include "apps/progress_display.h"
@@ -27,6 +26,7 @@
 #include "pipeline/batch.h"
 #include "pipeline/display_name.h"
 #include "pipeline/file_list.h"
+#include "pipeline/format_text.h"
 #include "pipeline/limited_model.h"
 
 namespace {

@@ -1,4 +1,4 @@
-// Numbers and names in what programs print.
+// Numbers and names in text that programs print or write.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-#include "apps/format_text.h"
+#include "pipeline/format_text.h"
 
 #include <array>
 #include <charconv>
