@@ -25,11 +25,11 @@ struct TrackArguments {
   std::optional<Box> box;
   std::filesystem::path box_file;
 
-  std::filesystem::path output;                  // video, or folder of pictures
-  std::filesystem::path csv, json;               // records; "-" is standard output
-  std::filesystem::path plot;                    // picture of the whole run
-  std::filesystem::path ground_truth;            // boxes to compare with
-  std::filesystem::path steps_in, steps_out;     // of single steps
+  std::filesystem::path output;               // video, or folder of pictures
+  std::filesystem::path csv, json;            // records; "-" is standard output
+  std::filesystem::path plot;                 // picture of the whole run
+  std::filesystem::path ground_truth;         // boxes to compare with
+  std::filesystem::path steps_in, steps_out;  // of single steps
   bool overwrite = false;
 
   bool display = false, quiet = false;

@@ -4,14 +4,16 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <opencv2/core/mat.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/track_arguments.h"
-#include "pipeline/tracking/track_metrics.h"
+#include "pipeline/tracking/frame_source.h"
 #include "pipeline/tracking/track_record.h"
 #include "pipeline/tracking/track_steps.h"
+#include "pipeline/tracking/tracker.h"
 
 namespace tessera {
 
@@ -34,15 +36,13 @@ class TrackOutputs {
   // why they did.
   std::vector<std::string> Close();
 
-  // Of all frames so far, if a plot or `keep_records` asks for them.
+  // Of all frames so far.
   const std::vector<TrackRecord>& records() const { return records_; }
   // That were made, of those that the reference has.
   std::size_t steps() const { return steps_.size(); }
   std::size_t reference_steps() const { return reference_.size(); }
 
  private:
-  void WritePlot() const;
-
   const TrackArguments& arguments_;
   std::vector<std::unique_ptr<RecordWriter>> writers_;
   std::vector<TrackRecord> records_;
@@ -51,8 +51,5 @@ class TrackOutputs {
   std::optional<Tracker::State> before_;
   std::vector<TrackStep> steps_;
 };
-
-// Prints how well the records meet the known boxes.
-void PrintMetrics(const TrackMetrics& metrics);
 
 }  // namespace tessera

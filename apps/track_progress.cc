@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "pipeline/format_text.h"
 #include "apps/message.h"
 #include "ops/error.h"
+#include "pipeline/format_text.h"
 
 namespace tessera {
 namespace {
@@ -29,8 +29,8 @@ void TrackProgress::Tracked(const TrackRecord& record) {
   if (frames_ && *frames_ > 0) {
     text += StrCat(", ", std::min<std::int64_t>(100, 100 * done_ / *frames_), " %");
   }
-  text += StrCat(", ", PerSecond(done_, seconds.count()), " frames/s, score ",
-                 Fixed(record.score, 2));
+  text +=
+      StrCat(", ", PerSecond(done_, seconds.count()), " frames/s, score ", Fixed(record.score, 2));
   if (record.lost) text += ", lost";
   if (lost_ > 0) text += StrCat(" (", lost_, " without the target)");
   line_.Show(std::move(text));

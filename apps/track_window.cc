@@ -1,6 +1,7 @@
 #include "apps/track_window.h"
 
 #include <fcntl.h>
+#include <opencv2/highgui/highgui_c.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,7 +9,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <opencv2/highgui.hpp>
-#include <opencv2/highgui/highgui_c.h>
 #include <opencv2/imgproc.hpp>
 #include <string>
 
@@ -122,8 +122,8 @@ std::optional<Box> TrackWindow::Select(const Frame& frame) {
   if (opened_ && !IsClosed()) cv::setMouseCallback(kTitle, nullptr);
   next_ = Clock::now();
   if (stop_ || key == kEscape || key == 'q' || box.empty()) return std::nullopt;
-  return Box{static_cast<double>(box.x), static_cast<double>(box.y),
-             static_cast<double>(box.width), static_cast<double>(box.height)};
+  return Box{static_cast<double>(box.x), static_cast<double>(box.y), static_cast<double>(box.width),
+             static_cast<double>(box.height)};
 }
 
 TrackWindow::Wish TrackWindow::Show(const Frame& frame, const TrackRecord& record) {
