@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <opencv2/core.hpp>
 #include <set>
 #include <string>
 #include <thread>
@@ -210,8 +211,8 @@ TEST_F(TrackVideoTest, OneFrameAndNone) {
 
 // The time of a run is that of its slowest stage, not of all of them.
 TEST_F(TrackVideoTest, StagesOverlap) {
-  constexpr int kRuns = 20;
-  constexpr milliseconds kEach(10);
+  constexpr int kRuns = 15;
+  constexpr milliseconds kEach(20);
   FakeSource source(kRuns);
   source.before_read = [&](std::int64_t) { std::this_thread::sleep_for(kEach); };
   sink_.before_write = [&](std::int64_t) { std::this_thread::sleep_for(kEach); };
@@ -226,8 +227,8 @@ TEST_F(TrackVideoTest, StagesOverlap) {
 
 TEST_F(TrackVideoTest, TimeToChooseTheBoxIsNotOfTheRun) {
   FakeSource source(3);
-  events_.start = [] { std::this_thread::sleep_for(milliseconds(300)); };
-  EXPECT_LT(Go(source).seconds, 0.3);
+  events_.start = [] { std::this_thread::sleep_for(milliseconds(500)); };
+  EXPECT_LT(Go(source).seconds, 0.5);
 }
 
 TEST_F(TrackVideoTest, WhatWasReadBeforeTheSourceFailedIsCompleted) {
@@ -252,8 +253,8 @@ TEST_F(TrackVideoTest, NothingIsWrittenIfTheFirstFrameCannotBeRead) {
 TEST_F(TrackVideoTest, WhatWasTrackedBeforeTheTrackerFailedIsCompleted) {
   FakeSource source(1000);
   int searches = 0;
-  tracker_ = MakeTracker([&searches] { Require(++searches < 12, "network: broken"); });
-  const TrackSummary summary = Go(source);
+  Tracker broken = MakeTracker([&searches] { Require(++searches < 12, "network: broken"); });
+  const TrackSummary summary = TrackVideo(source, broken, events_, &sink_, &painter_, stop_);
   EXPECT_EQ(summary.failure, "network: broken");
   ExpectComplete(summary, 12);
 }
@@ -290,8 +291,8 @@ TEST_F(TrackVideoTest, AnOutputThatCannotBeCompletedIsAFailure) {
 TEST_F(TrackVideoTest, ThePainterFailsLikeASink) {
   FakeSource source(1'000'000'000);
   events_.tracked = [](const Frame& frame, Tracker&, TrackRecord&) {
-    // What was read is not what is to be painted: no painter draws into that.
-    if (frame.number == 5) const_cast<Frame&>(frame).pixels.release();
+    // Nothing can be drawn into five channels.
+    if (frame.number == 5) const_cast<Frame&>(frame).pixels.create(48, 64, CV_8UC(5));
     return true;
   };
   const TrackSummary summary = Go(source);
@@ -359,17 +360,11 @@ TEST_F(TrackVideoTest, NotesArriveInTheirPlaces) {
     if (frame == 5) source.Note("the end is near");
   };
   sink_.before_close = [this] { sink_.Note("frames were scaled"); };
-  std::size_t records_at_note = 0;
   events_.tracked = [&](const Frame& frame, Tracker&, TrackRecord&) {
-    if (frame.number == 1) EXPECT_THAT(events_.notes, SizeIs(0));
-    if (frame.number == 2) {
-      EXPECT_THAT(events_.notes, SizeIs(1));
-      records_at_note = events_.records.size();
-    }
+    EXPECT_THAT(events_.notes, SizeIs(frame.number < 2 ? 0 : 1));
     return true;
   };
   Go(source);
-  EXPECT_EQ(records_at_note, 2u);
   EXPECT_THAT(events_.notes,
               ElementsAre("camera came back", "the end is near", "frames were scaled"));
 }
