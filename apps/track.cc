@@ -34,13 +34,19 @@ using namespace tessera;
 
 std::atomic<bool> the_interrupt = false;
 
+// Of frames that do not tell theirs.
+const double kUsualRate = SinkOptions().frames_per_second;
+
 // Connects a run with what is written, shown and said of it.
 class Events final : public TrackEvents {
  public:
-  Events(const TrackArguments& arguments, const GroundTruth& truth, TrackOutputs& outputs,
-         TrackProgress& progress, TrackWindow* window)
+  // `picture_rate`: frames a second, where they do not tell their time.
+  Events(const TrackArguments& arguments, const GroundTruth& truth,
+         std::optional<double> picture_rate, TrackOutputs& outputs, TrackProgress& progress,
+         TrackWindow* window)
       : arguments_(arguments),
         truth_(truth),
+        picture_rate_(picture_rate),
         outputs_(outputs),
         progress_(progress),
         window_(window) {}
@@ -62,6 +68,7 @@ class Events final : public TrackEvents {
 
   bool Tracked(const Frame& frame, Tracker& tracker, TrackRecord& record) override {
     outputs_.Updated(frame, tracker);
+    if (picture_rate_) record.seconds = static_cast<double>(frame.number) / *picture_rate_;
     const bool goes_on = window_ == nullptr || Show(frame, tracker, record);
     outputs_.Recorded(record);
     progress_.Tracked(record);
@@ -87,6 +94,7 @@ class Events final : public TrackEvents {
 
   const TrackArguments& arguments_;
   const GroundTruth& truth_;
+  const std::optional<double> picture_rate_;
   TrackOutputs& outputs_;
   TrackProgress& progress_;
   TrackWindow* const window_;
@@ -96,6 +104,8 @@ void RequireEffects(const TrackArguments& arguments, const SourceInfo& info) {
   const SourceOptions& source = arguments.source;
   Require(info.live || source.reconnect == 0, "--reconnect: ", InputName(arguments.input),
           " is no camera or stream");
+  Require(info.pictures || !arguments.picture_rate, "--fps: ", InputName(arguments.input),
+          " has a rate of its own");
   Require(!info.live || !arguments.start_given, "--start: ", InputName(arguments.input),
           " is a camera or stream, which has no beginning");
 }
@@ -168,17 +178,22 @@ int Run(TrackArguments& arguments) {
     const SourceInfo& info = source->info();
     RequireEffects(arguments, info);
     TrackOutputs outputs(arguments);
+    std::optional<double> picture_rate;
+    double rate = info.frames_per_second > 0 ? info.frames_per_second : kUsualRate;
+    if (info.pictures) {
+      picture_rate = arguments.picture_rate.value_or(kUsualRate);
+      rate = *picture_rate / static_cast<double>(arguments.source.every);
+    }
     std::unique_ptr<FrameSink> sink;
     if (!arguments.output.empty()) {
-      SinkOptions options = {.overwrite = arguments.overwrite};
-      if (info.frames_per_second > 0) options.frames_per_second = info.frames_per_second;
-      sink = OpenFrameSink(arguments.output, options);
+      sink = OpenFrameSink(arguments.output,
+                           {.frames_per_second = rate, .overwrite = arguments.overwrite});
     }
     std::optional<TrackWindow> window;
     // A live source has a pace of its own.
-    if (arguments.display) window.emplace(info.live ? 0 : info.frames_per_second, the_interrupt);
+    if (arguments.display) window.emplace(info.live ? 0 : rate, the_interrupt);
     TrackProgress progress(info.frames, arguments.quiet);
-    Events events(arguments, truth, outputs, progress, window ? &*window : nullptr);
+    Events events(arguments, truth, picture_rate, outputs, progress, window ? &*window : nullptr);
     TrackPainter painter;
     const TrackSummary summary =
         TrackVideo(*source, *tracker, events, sink.get(), &painter, the_interrupt);

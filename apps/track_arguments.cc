@@ -11,6 +11,7 @@
 #include "apps/option_values.h"
 #include "engine/cpu_budget.h"
 #include "ops/error.h"
+#include "pipeline/tracking/frame_sink.h"
 
 namespace tessera {
 namespace {
@@ -55,9 +56,9 @@ void AddTargetOptions(Options& options, TrackArguments& arguments) {
                "the upper left corner, width and height of a box, or a file that begins with them",
                init, "Box of the target in the first frame, in pixels");
   options.Flag("-d,--display", arguments.display,
-               "Show a window; without --init, the box is drawn there with the mouse");
+               "Show a window; without --init, the mouse draws the box in it");
   options.Path("-g,--groundtruth", "FILE", arguments.ground_truth,
-               "Known boxes, one a line: print how well they are met; first is --init");
+               "Known boxes, one a line: say how well they are met");
 }
 
 void AddModelOptions(Options& options, TrackArguments& arguments) {
@@ -66,9 +67,9 @@ void AddModelOptions(Options& options, TrackArguments& arguments) {
                "ONNX file: the backbone, or all of a network with two inputs");
   options.Path("--head", "FILE", arguments.tracker.head, "ONNX file of the head");
   options.Name("--variant,--config", "v1|v2|v3|FILE", arguments.tracker.variant,
-               "NanoTrack's version (default: found by shape), or text file on the network");
+               "NanoTrack's version (default: that of these shapes), or text file");
   options.Whole("-t,--threads", "N", 1, kMaxWorkers, arguments.threads,
-                "CPUs for the network (default: all); reading and writing come on top");
+                "CPUs for the network (default: all); reading, writing come on top");
 }
 
 void AddFrameOptions(Options& options, TrackArguments& arguments) {
@@ -86,8 +87,15 @@ void AddFrameOptions(Options& options, TrackArguments& arguments) {
                 "The frame to stop before (default: none)");
   options.Whole("--every", "N", std::int64_t{1}, kMaxFrame, source.every,
                 "Take one of so many frames (default: 1)");
+  const auto rate = [&arguments](const std::string& text) {
+    arguments.picture_rate = ReadNumber(text, 0.001, 1000.0);
+    return arguments.picture_rate.has_value();
+  };
+  options.Text("--fps", "F", "a number from 0.001 to 1000", rate,
+               StrCat("Pictures a second, where they are files (default: ",
+                      SinkOptions().frames_per_second, ")"));
   options.Whole("--reconnect", "N", 0, 1 << 20, source.reconnect,
-                "Open a camera or stream that is gone again, so many times (default: 0)");
+                "How often to open a camera or stream again that is gone (default: 0)");
 }
 
 void AddOutputOptions(Options& options, TrackArguments& arguments) {
@@ -98,9 +106,9 @@ void AddOutputOptions(Options& options, TrackArguments& arguments) {
   options.Path("--plot", "FILE", arguments.plot,
                "Picture: way over the first frame, score over time");
   options.Path("--steps-in", "FILE", arguments.steps_in,
-               "Take the state before each frame from this CSV, to compare single steps");
+               "CSV of which the states before each frame are taken");
   options.Path("--steps-out", "FILE", arguments.steps_out,
-               "The states before and after each frame, in the same form");
+               "CSV of the states before and after each frame");
   options.Flag("--overwrite", arguments.overwrite, "Replace outputs that exist");
 }
 
@@ -131,8 +139,7 @@ TrackArguments ParseTrackArguments(int argc, char** argv) {
   std::vector<std::filesystem::path> files;
   Options options("track", "Follows an object in a video with a Siamese network.");
   options.Positional("FILES", files,
-                     "IN [OUT]. IN: video, folder or pattern (%05d.png) of pictures, camera's "
-                     "number, URL. OUT: video, folder or pattern");
+                     "IN [OUT]; IN: video, folder, %05d.png, camera's number, or URL");
   AddTargetOptions(options, arguments);
   AddModelOptions(options, arguments);
   AddFrameOptions(options, arguments);

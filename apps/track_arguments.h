@@ -18,6 +18,7 @@ struct TrackArguments {
   std::string input;
   SourceOptions source;
   bool start_given = false;
+  std::optional<double> picture_rate;  // frames a second
   TrackerFiles tracker;
   int threads = 1;
 

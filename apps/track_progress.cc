@@ -46,7 +46,7 @@ void TrackProgress::Finished(const TrackSummary& summary) {
   line_.Clear();
   if (quiet_ || summary.frames == 0) return;
   Say(StrCat(summary.stopped ? "stopped: " : "", summary.frames, " frames of ", summary.width, "x",
-             summary.height, " in ", Fixed(summary.seconds, 1), " s, ", summary.lost,
+             summary.height, " in ", Fixed(summary.seconds, 2), " s, ", summary.lost,
              " without the target; frames/s: network ",
              PerSecond(summary.frames, summary.network_seconds), ", all ",
              PerSecond(summary.frames, summary.seconds)));
