@@ -163,7 +163,7 @@ int Run(TrackArguments& arguments) {
     CheckOutputs(arguments);
     if (!arguments.box_file.empty()) arguments.box = ReadBox(arguments.box_file);
     if (!arguments.ground_truth.empty()) truth = ReadGroundTruth(arguments.ground_truth);
-    if (arguments.display) RequireDisplay();
+    if (arguments.display) ConnectToDisplay();
     CpuBudget::OfProcess().Limit(arguments.threads);
     tracker.emplace(LoadTracker(arguments.tracker, arguments.threads));
   } catch (const Error& error) {

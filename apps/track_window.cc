@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <opencv2/highgui/highgui_c.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,10 +28,13 @@ bool IsSet(const char* variable) {
   return value != nullptr && *value != '\0';
 }
 
-// Qt, with which highgui is built, ends the process if it cannot reach the display: a child tries.
-bool CanOpenWindows() {
+// Qt, with which highgui is built, ends the process if it cannot reach the display: a child tries
+// first. It stays until this process has its own connection, as a server may begin anew when its
+// last client leaves.
+bool CanConnect() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return false;
   const pid_t child = ::fork();
-  if (child < 0) return false;
   if (child == 0) {
     const int nowhere = ::open("/dev/null", O_RDWR);
     ::dup2(nowhere, STDOUT_FILENO);
@@ -38,12 +42,18 @@ bool CanOpenWindows() {
     const rlimit no_core = {};
     ::setrlimit(RLIMIT_CORE, &no_core);
     ::alarm(10);  // a display that does not answer is none
-    ::_exit(::cvInitSystem(0, nullptr) == 0 ? 0 : 1);
+    ::close(ends[0]);
+    char byte = 0;
+    if (::cvInitSystem(0, nullptr) != 0 || ::write(ends[1], &byte, 1) != 1) ::_exit(1);
+    ::_exit(static_cast<int>(::read(ends[1], &byte, 1)));  // waits for the other end to close
   }
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  ::close(ends[1]);
+  char byte = 0;
+  const bool connected =
+      child > 0 && ::read(ends[0], &byte, 1) == 1 && ::cvInitSystem(0, nullptr) == 0;
+  ::close(ends[0]);
+  if (child > 0) ::waitpid(child, nullptr, 0);
+  return connected;
 }
 
 // What the mouse has drawn so far.
@@ -75,12 +85,12 @@ void Write(cv::Mat& picture, const std::string& text) {
 
 }  // namespace
 
-void RequireDisplay() {
+void ConnectToDisplay() {
   constexpr char kAdvice[] = "; without --display, --init x,y,w,h gives the box";
   // Those that Qt can do without one have been asked for by name.
   Require(IsSet("DISPLAY") || IsSet("WAYLAND_DISPLAY") || IsSet("QT_QPA_PLATFORM"),
           "--display: there is no display here (DISPLAY is not set)", kAdvice);
-  Require(CanOpenWindows(), "--display: the display cannot be opened", kAdvice);
+  Require(CanConnect(), "--display: the display cannot be opened", kAdvice);
 }
 
 TrackWindow::TrackWindow(double frames_per_second, const std::atomic<bool>& stop)

@@ -12,9 +12,9 @@
 
 namespace tessera {
 
-// Throws Error, which asks for --init, if no window can be opened here. To be called before any
-// thread makes memory its own: a process of its own finds out.
-void RequireDisplay();
+// Throws Error, which asks for --init, if no window can be opened here. To be called by the main
+// thread, before any window is made.
+void ConnectToDisplay();
 
 // Used by the main thread.
 class TrackWindow {
