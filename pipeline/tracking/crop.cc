@@ -171,8 +171,9 @@ void PatchCutter::Cut(const FrameView& frame, const CropWindow& window,
                       const std::array<std::uint8_t, 3>& fill, float* planes) {
   Impl& m = *impl_;
   const auto [x, y, side] = window;
-  Require(side > 0 && side <= kFarAway && std::abs(x) <= kFarAway && std::abs(y) <= kFarAway,
-          "a window of ", side, " pixels at ", x, ", ", y);
+  const auto is_near = [](std::int64_t v) { return -kFarAway <= v && v <= kFarAway; };
+  Require(side > 0 && is_near(side) && is_near(x) && is_near(y), "a window of ", side,
+          " pixels at ", x, ", ", y);
   const std::int64_t begin = std::clamp<std::int64_t>(x, 0, frame.width);
   const std::int64_t end = std::clamp<std::int64_t>(x + side, 0, frame.width);
   m.Reserve(end - begin);
