@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <opencv2/core/utility.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -164,6 +165,7 @@ int Run(TrackArguments& arguments) {
     if (!arguments.ground_truth.empty()) truth = ReadGroundTruth(arguments.ground_truth);
     if (arguments.display) ConnectToDisplay();
     CpuBudget::OfProcess().Limit(arguments.threads);
+    cv::setNumThreads(1);  // frames are read, drawn and written beside, by a thread each
     Tracker tracker = LoadTracker(arguments.tracker, arguments.threads);
 
     code = kInputFailed;
