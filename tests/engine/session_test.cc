@@ -15,48 +15,8 @@
 #include "engine/thread_team.h"
 #include "models/networks.h"
 #include "ops/error.h"
+#include "tests/count_allocations.h"
 #include "tests/engine/test_model.h"
-
-// Counts what the process allocates while `counting` is set, whoever does it.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define TESSERA_COUNTS_ALLOCATIONS 0
-#else
-#define TESSERA_COUNTS_ALLOCATIONS 1
-namespace {
-std::atomic<bool> counting{false};
-std::atomic<int> allocations{0};
-void Count() {
-  if (counting.load(std::memory_order_relaxed)) allocations.fetch_add(1);
-}
-}  // namespace
-extern "C" {
-void* __libc_malloc(std::size_t);
-void* __libc_calloc(std::size_t, std::size_t);
-void* __libc_realloc(void*, std::size_t);
-void* __libc_memalign(std::size_t, std::size_t);
-void* malloc(std::size_t n) {
-  Count();
-  return __libc_malloc(n);
-}
-void* calloc(std::size_t n, std::size_t size) {
-  Count();
-  return __libc_calloc(n, size);
-}
-void* realloc(void* p, std::size_t n) {
-  Count();
-  return __libc_realloc(p, n);
-}
-void* aligned_alloc(std::size_t alignment, std::size_t n) {
-  Count();
-  return __libc_memalign(alignment, n);
-}
-int posix_memalign(void** p, std::size_t alignment, std::size_t n) {
-  Count();
-  *p = __libc_memalign(alignment, n);
-  return *p == nullptr ? 12 : 0;
-}
-}
-#endif
 
 namespace tessera {
 namespace {
@@ -127,7 +87,6 @@ TEST(Session, ResultDoesNotDependOnThreads) {
 }
 
 TEST(Session, SecondRunAllocatesNothing) {
-#if TESSERA_COUNTS_ALLOCATIONS
   const auto session = SmallNet().Load();
   const Tensor x = Noise({1, 3, 20, 30}, 3);
   const NamedView inputs[] = {{"x", x.view()}};
@@ -136,16 +95,11 @@ TEST(Session, SecondRunAllocatesNothing) {
     std::vector<Tensor> outputs;
     session->Run(inputs, outputs, &team);
     const float* memory = outputs[0].data<float>();
-    allocations = 0;
-    counting = true;
-    session->Run(inputs, outputs, &team);
-    counting = false;
-    EXPECT_EQ(allocations.load(), 0) << threads << " threads";
+    const auto allocations = CountAllocations([&] { session->Run(inputs, outputs, &team); });
+    if (!allocations) GTEST_SKIP() << "the sanitizers own the allocator";
+    EXPECT_EQ(*allocations, 0) << threads << " threads";
     EXPECT_EQ(outputs[0].data<float>(), memory);
   }
-#else
-  GTEST_SKIP() << "the sanitizers own the allocator";
-#endif
 }
 
 TEST(Session, ManyThreadsMayRunIt) {

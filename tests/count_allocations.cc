@@ -1,0 +1,70 @@
+#include "tests/count_allocations.h"
+
+#include <atomic>
+#include <cstddef>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+
+namespace tessera {
+
+std::optional<int> CountAllocations(const std::function<void()>& work) {
+  work();
+  return std::nullopt;
+}
+
+}  // namespace tessera
+
+#else
+
+namespace {
+
+std::atomic<bool> counting{false};
+std::atomic<int> allocations{0};
+
+void Count() {
+  if (counting.load(std::memory_order_relaxed)) allocations.fetch_add(1);
+}
+
+}  // namespace
+
+extern "C" {
+void* __libc_malloc(std::size_t);
+void* __libc_calloc(std::size_t, std::size_t);
+void* __libc_realloc(void*, std::size_t);
+void* __libc_memalign(std::size_t, std::size_t);
+void* malloc(std::size_t n) {
+  Count();
+  return __libc_malloc(n);
+}
+void* calloc(std::size_t n, std::size_t size) {
+  Count();
+  return __libc_calloc(n, size);
+}
+void* realloc(void* p, std::size_t n) {
+  Count();
+  return __libc_realloc(p, n);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t n) {
+  Count();
+  return __libc_memalign(alignment, n);
+}
+int posix_memalign(void** p, std::size_t alignment, std::size_t n) {
+  Count();
+  *p = __libc_memalign(alignment, n);
+  return *p == nullptr ? 12 : 0;
+}
+}
+
+namespace tessera {
+
+std::optional<int> CountAllocations(const std::function<void()>& work) {
+  allocations = 0;
+  counting = true;
+  work();
+  counting = false;
+  return allocations.load();
+}
+
+}  // namespace tessera
+
+#endif
