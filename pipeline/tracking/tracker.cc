@@ -3,16 +3,21 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "ops/error.h"
 #include "ops/tensor.h"
 #include "pipeline/tracking/point_ranking.h"
+#include "pipeline/tracking/search_path.h"
 
 namespace tessera {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// Frames of low scores that make a loss. Motion blur or somebody who walks past takes one or two.
+constexpr int kDoubtsOfLoss = 3;
 
 }  // namespace
 
@@ -27,17 +32,29 @@ struct Tracker::Impl {
         search_patch(DType::kFloat32, {1, 3, config.search_size, config.search_size}),
         team(threads) {}
 
+  // What was seen in a search window.
+  struct Look {
+    PointChoice choice;
+    double scale = 1;  // patch pixels per pixel of the frame
+    double cx = 0, cy = 0;
+  };
+
   // The side of the square around the target that becomes the template.
   double TemplateSide() const {
     const double context = config.context * (state.width + state.height);
     return std::sqrt((state.width + context) * (state.height + context));
   }
+  double SearchSide() const { return TemplateSide() * config.search_size / config.template_size; }
 
-  void SetFrameSize(const FrameView& frame) {
-    if (frame.width == frame_width && frame.height == frame_height) return;
-    frame_width = frame.width;
-    frame_height = frame.height;
-  }
+  void SetFrameSize(const FrameView& frame);
+  Look LookAt(const FrameView& frame, double cx, double cy, double enlargement,
+              double window_influence);
+  // The target is where it was seen.
+  void Follow(const Look& look);
+  // As far as it fits, the box of `state` within the frame.
+  Box BoxInFrame() const;
+  TrackResult UpdateTracked(const FrameView& frame);
+  TrackResult UpdateLost(const FrameView& frame);
 
   template <typename Work>
   auto Timed(Work&& work) {
@@ -61,11 +78,110 @@ struct Tracker::Impl {
 
   std::int64_t frame_width = 0, frame_height = 0;
   std::array<std::uint8_t, 3> fill = {};  // beyond the frame
-  bool ready = false;                     // Init has been called
+  bool ready = false;                     // there is a template
   State state;
   Step step;
   double network_seconds = 0;
+
+  // Whether the target is there.
+  State seen;                      // the last state with a score that left no doubt
+  int doubts = 0;                  // frames with low scores, less those with others since
+  std::optional<SearchPath> path;  // while it is lost
 };
+
+void Tracker::Impl::SetFrameSize(const FrameView& frame) {
+  if (frame.width == frame_width && frame.height == frame_height) return;
+  frame_width = frame.width;
+  frame_height = frame.height;
+  const auto width = static_cast<double>(frame.width), height = static_cast<double>(frame.height);
+  // No box is larger than the frame, if that is not smaller than the smallest box.
+  const double longest = std::max({width, height, config.min_side});
+  const double side = (1 + 2 * config.context) * longest;
+  template_cutter.Reserve(std::llround(side) + 1);
+  search_cutter.Reserve(
+      std::llround(SearchPath::kMaxEnlargement * side * config.search_size / config.template_size) +
+      1);
+  // Where the target is lost it is looked for in the new frame's places.
+  if (path) path.emplace(width, height, state.cx, state.cy, SearchSide());
+}
+
+Tracker::Impl::Look Tracker::Impl::LookAt(const FrameView& frame, double cx, double cy,
+                                          double enlargement, double window_influence) {
+  Look look{.choice = {},
+            .scale = config.template_size / (TemplateSide() * enlargement),
+            .cx = cx,
+            .cy = cy};
+  const auto side = static_cast<std::int64_t>(std::nearbyint(SearchSide() * enlargement));
+  step.window = WindowAround(cx, cy, side);
+  search_cutter.Cut(frame, step.window, fill, search_patch.data<float>());
+  const SiameseNetwork::Maps maps =
+      Timed([&] { return network->Search(search_patch.view(), team); });
+  look.choice =
+      ranking.Choose(maps, state.width * look.scale, state.height * look.scale, window_influence);
+  step.row = look.choice.row;
+  step.column = look.choice.column;
+  step.score = look.choice.score;
+  step.penalty = look.choice.penalty;
+  step.rank_margin = look.choice.rank_margin;
+  return look;
+}
+
+void Tracker::Impl::Follow(const Look& look) {
+  const PointChoice& choice = look.choice;
+  if (!choice.found()) return;
+  const auto width = static_cast<double>(frame_width), height = static_cast<double>(frame_height);
+  const double rate = config.rate * choice.penalty * choice.score;
+  const auto length = [&](double before, double found, double limit) {
+    return std::max(config.min_side,
+                    std::min((1 - rate) * before + rate * found / look.scale, limit));
+  };
+  state.cx = std::clamp(look.cx + choice.dx / look.scale, 0.0, width);
+  state.cy = std::clamp(look.cy + choice.dy / look.scale, 0.0, height);
+  state.width = length(state.width, choice.width, width);
+  state.height = length(state.height, choice.height, height);
+}
+
+Box Tracker::Impl::BoxInFrame() const {
+  Box box = state.box();
+  const auto move = [](double begin, double length, double limit) {
+    return length < limit ? std::clamp(begin, 0.0, limit - length) : (limit - length) / 2;
+  };
+  box.x = move(box.x, box.width, static_cast<double>(frame_width));
+  box.y = move(box.y, box.height, static_cast<double>(frame_height));
+  return box;
+}
+
+TrackResult Tracker::Impl::UpdateTracked(const FrameView& frame) {
+  const Look look = LookAt(frame, state.cx, state.cy, 1, config.window_influence);
+  const double score = look.choice.score;
+  Follow(look);
+  doubts = score < config.lost_below ? doubts + 1 : std::max(0, doubts - 1);
+  if (doubts == 0) seen = state;
+  if (doubts < kDoubtsOfLoss) return {state.box(), score, false};
+  // In the frames of doubt it may have followed anything.
+  state = seen;
+  path.emplace(static_cast<double>(frame_width), static_cast<double>(frame_height), state.cx,
+               state.cy, SearchSide());
+  return {BoxInFrame(), score, true};
+}
+
+TrackResult Tracker::Impl::UpdateLost(const FrameView& frame) {
+  const SearchPath::Place place = path->Next();
+  Look look = LookAt(frame, place.x, place.y, place.enlargement, 0);
+  if (place.enlargement != 1 && look.choice.found()) {
+    const auto there = [](double middle, double offset, std::int64_t limit) {
+      return std::clamp(middle + offset, 0.0, static_cast<double>(limit));
+    };
+    look = LookAt(frame, there(place.x, look.choice.dx / look.scale, frame_width),
+                  there(place.y, look.choice.dy / look.scale, frame_height), 1, 0);
+  }
+  if (!(look.choice.score > config.found_above)) return {BoxInFrame(), look.choice.score, true};
+  path.reset();
+  Follow(look);
+  seen = state;
+  doubts = 0;
+  return {state.box(), look.choice.score, false};
+}
 
 Tracker::Tracker(std::unique_ptr<SiameseNetwork> network, const TrackerConfig& config, int threads)
     : impl_(std::make_unique<Impl>(std::move(network), config, threads)) {}
@@ -76,16 +192,37 @@ const TrackerConfig& Tracker::config() const { return impl_->config; }
 const Tracker::State& Tracker::state() const { return impl_->state; }
 const Tracker::Step& Tracker::last_step() const { return impl_->step; }
 double Tracker::network_seconds() const { return impl_->network_seconds; }
-void Tracker::SetState(const State& state) { impl_->state = state; }
+void Tracker::SetState(const State& state) {
+  impl_->state = impl_->seen = state;
+  impl_->doubts = 0;
+  impl_->path.reset();
+}
 
 void Tracker::Init(const FrameView& frame, const Box& box) {
   Impl& t = *impl_;
+  const auto width = static_cast<double>(frame.width), height = static_cast<double>(frame.height);
+  Require(std::isfinite(box.x) && std::isfinite(box.y) && std::isfinite(box.width) &&
+              std::isfinite(box.height),
+          "the target's box holds a value that is no finite number");
+  Require(box.width > 0 && box.height > 0, "the target's box is empty: ", box.width, "x",
+          box.height);
+  Require(box.x < width && box.y < height && box.x + box.width > 0 && box.y + box.height > 0,
+          "the target's box lies outside of the frame of ", frame.width, "x", frame.height);
+  // What is larger than the frame is cut to it, as it will be in later frames.
+  const auto cut = [](double begin, double length, double limit) -> std::pair<double, double> {
+    if (length <= limit) return {begin, length};
+    const double from = std::max(begin, 0.0);
+    return {from, std::min(begin + length, limit) - from};
+  };
+  const auto [x, w] = cut(box.x, box.width, width);
+  const auto [y, h] = cut(box.y, box.height, height);
+  SetState({x + (w - 1) / 2, y + (h - 1) / 2, w, h});
   t.SetFrameSize(frame);
-  t.state = {box.x + (box.width - 1) / 2, box.y + (box.height - 1) / 2, box.width, box.height};
   const std::array<double, 3> mean = MeanColour(frame);
   std::transform(mean.begin(), mean.end(), t.fill.begin(),
                  [](double level) { return static_cast<std::uint8_t>(level); });
-  const auto side = static_cast<std::int64_t>(std::nearbyint(t.TemplateSide()));
+  const auto side =
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(std::nearbyint(t.TemplateSide())));
   t.template_cutter.Cut(frame, WindowAround(t.state.cx, t.state.cy, side), t.fill,
                         t.template_patch.data<float>());
   t.network_seconds = 0;
@@ -95,33 +232,10 @@ void Tracker::Init(const FrameView& frame, const Box& box) {
 
 TrackResult Tracker::Update(const FrameView& frame) {
   Impl& t = *impl_;
+  Require(t.ready, "a tracker is told first where its target is");
   t.SetFrameSize(frame);
-  const double template_side = t.TemplateSide();
-  const double scale = t.config.template_size / template_side;  // patch pixels per frame pixel
-  const auto side = static_cast<std::int64_t>(
-      std::nearbyint(template_side * t.config.search_size / t.config.template_size));
-  t.step.window = WindowAround(t.state.cx, t.state.cy, side);
-  t.search_cutter.Cut(frame, t.step.window, t.fill, t.search_patch.data<float>());
   t.network_seconds = 0;
-  const SiameseNetwork::Maps maps =
-      t.Timed([&] { return t.network->Search(t.search_patch.view(), t.team); });
-  const PointChoice best = t.ranking.Choose(maps, t.state.width * scale, t.state.height * scale,
-                                            t.config.window_influence);
-  t.step.row = best.row;
-  t.step.column = best.column;
-  t.step.score = best.score;
-  t.step.penalty = best.penalty;
-  t.step.rank_margin = best.rank_margin;
-  const double rate = t.config.rate * best.penalty * best.score;
-  const auto length = [&](double before, double found, std::int64_t limit) {
-    const double mixed = (1 - rate) * before + rate * found / scale;
-    return std::max(t.config.min_side, std::min(mixed, static_cast<double>(limit)));
-  };
-  t.state.cx = std::clamp(t.state.cx + best.dx / scale, 0.0, static_cast<double>(frame.width));
-  t.state.cy = std::clamp(t.state.cy + best.dy / scale, 0.0, static_cast<double>(frame.height));
-  t.state.width = length(t.state.width, best.width, frame.width);
-  t.state.height = length(t.state.height, best.height, frame.height);
-  return {t.state.box(), best.score, false};
+  return t.path ? t.UpdateLost(frame) : t.UpdateTracked(frame);
 }
 
 }  // namespace tessera
