@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <numeric>
 
-#include "apps/format_text.h"
 #include "ops/error.h"
 #include "pipeline/display_name.h"
+#include "pipeline/format_text.h"
 #include "simd/cpu_target.h"
 
 namespace tessera {

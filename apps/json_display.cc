@@ -1,9 +1,9 @@
 #include <chrono>
 
-#include "apps/format_text.h"
 #include "apps/progress_display.h"
 #include "ops/error.h"
 #include "pipeline/display_name.h"
+#include "pipeline/format_text.h"
 
 namespace tessera {
 namespace {

@@ -1,5 +1,6 @@
 #include "apps/message.h"
 
+#include <cerrno>
 #include <cstdio>
 
 #include "pipeline/display_name.h"
@@ -7,7 +8,9 @@
 namespace tessera {
 
 void Say(std::string_view message) {
-  std::fprintf(stderr, "upscale: %s\n", OneLine(message).c_str());
+  // The name that the program was called by (glibc).
+  std::fprintf(stderr, "%s: %s\n", OneLine(program_invocation_short_name).c_str(),
+               OneLine(message).c_str());
 }
 
 }  // namespace tessera

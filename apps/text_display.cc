@@ -1,27 +1,15 @@
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
-#include "apps/format_text.h"
 #include "apps/message.h"
 #include "apps/progress_display.h"
+#include "apps/status_line.h"
 #include "ops/error.h"
 #include "pipeline/display_name.h"
+#include "pipeline/format_text.h"
 
 namespace tessera {
 namespace {
-
-// "0:07", "12:34", "3:00:00".
-std::string Duration(double seconds) {
-  const auto whole = static_cast<std::int64_t>(seconds);
-  const auto two_digits = [](std::int64_t n) { return StrCat(n < 10 ? "0" : "", n); };
-  const std::int64_t hours = whole / 3600, minutes = whole / 60 % 60;
-  return (hours > 0 ? StrCat(hours, ":", two_digits(minutes)) : std::to_string(minutes)) + ":" +
-         two_digits(whole % 60);
-}
 
 std::string Sizes(const PictureFormat& in, const PictureFormat& out) {
   return StrCat(in.width, "x", in.height, " -> ", out.width, "x", out.height);
@@ -29,11 +17,6 @@ std::string Sizes(const PictureFormat& in, const PictureFormat& out) {
 
 std::string Megabytes(std::size_t bytes) {
   return StrCat((bytes + (std::size_t{1} << 20) - 1) >> 20, " MB");
-}
-
-int TerminalColumns() {
-  winsize size = {};
-  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
 class TextDisplay final : public ProgressDisplay {
@@ -76,7 +59,7 @@ class TextDisplay final : public ProgressDisplay {
   }
 
   void Finished(const BatchState& state, bool interrupted) override {
-    ClearBar();
+    line_.Clear();
     const FileList& list = state.list;
     const bool alone = state.total() == 1 && !list.into_folder;
     if (!options_.summary || (alone && !interrupted)) return;
@@ -111,25 +94,18 @@ class TextDisplay final : public ProgressDisplay {
   }
 
   void Line(const std::string& line) {
-    ClearBar();
+    line_.Clear();
     std::fprintf(options_.out, "%s\n", line.c_str());
     std::fflush(options_.out);
   }
   void Complain(const std::string& message) {
-    ClearBar();
+    line_.Clear();
     Say(message);
-  }
-
-  void ClearBar() {
-    if (std::exchange(bar_shown_, false)) std::fputs("\r\x1b[K", stderr);
   }
 
   // A few times a second, and at once if `now`.
   void Bar(const BatchState& state, bool now) {
-    if (!options_.bar) return;
-    const auto time = std::chrono::steady_clock::now();
-    if (!now && time < next_bar_) return;
-    next_bar_ = time + std::chrono::milliseconds(100);
+    if (!options_.bar || !(now || line_.Due())) return;
 
     double files = static_cast<double>(state.finished()), pixels = state.pixels;
     std::size_t tiles_done = 0, tiles = 0;
@@ -151,15 +127,11 @@ class TextDisplay final : public ProgressDisplay {
     if (tiles > 0) bar += StrCat(", ", tiles_done, "/", tiles, " tiles");
     bar += StrCat(", ", Fixed(pixels / seconds * 1e-6, 1), " Mpixel/s");
     if (share > 0) bar += StrCat(", ", Duration(seconds * (1 - share) / share), " left");
-    // A line that wraps could not be cleared.
-    bar.resize(std::min(bar.size(), static_cast<std::size_t>(TerminalColumns() - 1)));
-    std::fprintf(stderr, "\r\x1b[K%s", bar.c_str());
-    bar_shown_ = true;
+    line_.Show(std::move(bar));
   }
 
   const TextDisplayOptions options_;
-  bool bar_shown_ = false;
-  std::chrono::steady_clock::time_point next_bar_ = {};
+  StatusLine line_;
 };
 
 }  // namespace

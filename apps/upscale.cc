@@ -1,5 +1,4 @@
 // upscale: makes pictures larger with a super-resolution network.
-#include <fcntl.h>
 #include <malloc.h>
 #include <unistd.h>
 
@@ -16,9 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "apps/format_text.h"
 #include "apps/interrupt.h"
-#include "apps/message.h"
+#include "apps/program.h"
 #include "apps/progress_display.h"
 #include "apps/upscale_arguments.h"
 #include "apps/upscale_model.h"
@@ -28,25 +26,12 @@
 #include "pipeline/batch.h"
 #include "pipeline/display_name.h"
 #include "pipeline/file_list.h"
+#include "pipeline/format_text.h"
 #include "pipeline/limited_model.h"
 
 namespace {
 
 using namespace tessera;
-
-enum ExitCode : int { kDone = 0, kInputFailed = 1, kWrongUsage = 2 };
-
-int Fail(ExitCode code, const std::string& message) {
-  Say(message);
-  return code;
-}
-
-// What was printed is a result: it has arrived, or the program failed.
-int FinishPrinting(int code = kDone) {
-  std::cout.flush();
-  const bool arrived = std::cout.good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-  return arrived ? code : Fail(kInputFailed, "standard output cannot be written");
-}
 
 std::unique_ptr<ProgressDisplay> MakeDisplay(const UpscaleArguments& arguments,
                                              const FileList& list) {
@@ -115,17 +100,6 @@ std::string ScaleText(const UpscaleArguments& arguments, const TileModel& model)
           "each picture has another");
   const ReceptiveField::Axis& own = model.traits().field.width;
   return Shortest(static_cast<double>(own.scale_num) / static_cast<double>(own.scale_den));
-}
-
-// Where a standard stream is closed, the next file that is opened would take its number, and
-// messages would go into pictures. What is written to /dev/null here cannot be read from it, and
-// the other way round: a use of it is an error, as before.
-void OpenStandardStreams() {
-  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (::fcntl(stream, F_GETFD) >= 0) continue;
-    const int flags = stream == STDIN_FILENO ? O_WRONLY : O_RDONLY;
-    if (::open("/dev/null", flags) != stream) ::_exit(kInputFailed);
-  }
 }
 
 // Read by the thread that ends the process; never destroyed, as nobody knows when that will be.

@@ -1,112 +1,18 @@
 #include "apps/upscale_arguments.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <utility>
 
+#include "apps/command_options.h"
 #include "apps/option_values.h"
 #include "engine/cpu_budget.h"
 #include "ops/error.h"
-#include "simd/cpu_target.h"
 
 namespace tessera {
 namespace {
 
 constexpr std::int64_t kMaxLength = std::int64_t{1} << 30;  // of anything in pixels
-
-// CLI11 takes [a,b] for a list of a and b. A word like that gets a byte in front that no argument
-// can have, until it is in its place.
-constexpr char kMark = '\0';
-
-std::string Marked(std::string word) {
-  if (word.size() >= 2 && word.front() == '[' && word.back() == ']') word.insert(0, 1, kMark);
-  return word;
-}
-std::string Unmarked(const std::string& word) {
-  return word.empty() || word.front() != kMark ? word : word.substr(1);
-}
-
-// Adds options to the groups that --help shows them in.
-class Options {
- public:
-  explicit Options(CLI::App& app) : app_(app) {}
-
-  void Group(const std::string& name) { group_ = name; }
-
-  void Flag(const std::string& names, bool& target, const std::string& help) {
-    app_.add_flag(names, target, help)->group(group_);
-  }
-
-  // `take` returns false if it makes no sense of the text; `wanted` says of what it would.
-  void Text(const std::string& names, const std::string& type, const std::string& wanted,
-            const std::function<bool(const std::string&)>& take, const std::string& help) {
-    const std::string name = names.substr(names.rfind(',') + 1);
-    const auto checked = [name, wanted, take](const std::string& word) {
-      const std::string text = Unmarked(word);
-      // An empty variable of a script is a mistake, not a wish for the default.
-      Require(!text.empty(), name, ": is empty");
-      Require(take(text), name, " ", text, ": want ", wanted);
-    };
-    app_.add_option_function<std::string>(names, checked, help)->type_name(type)->group(group_);
-  }
-
-  void Name(const std::string& names, const std::string& type, std::string& target,
-            const std::string& help) {
-    const auto take = [&target](const std::string& text) {
-      target = text;
-      return true;
-    };
-    Text(names, type, "", take, help);
-  }
-
-  // More than one may be given, each with the option in front: files may follow.
-  void Paths(const std::string& names, const std::string& type,
-             std::vector<std::filesystem::path>& target, const std::string& help) {
-    app_.add_option(names, target, help + " (repeatable)")
-        ->allow_extra_args(false)
-        ->check(CLI::Validator(
-            [](const std::string& text) { return std::string(text.empty() ? "is empty" : ""); },
-            ""))
-        ->type_name(type)
-        ->group(group_);
-  }
-
-  template <typename T, typename Target>
-  void Whole(const std::string& names, const std::string& type, T low, T high, Target& target,
-             const std::string& help) {
-    const auto take = [&target, low, high](const std::string& text) {
-      const std::optional<T> value = ReadNumber<T>(text, low, high);
-      if (value) target = *value;
-      return value.has_value();
-    };
-    Text(names, type, StrCat("a whole number from ", low, " to ", high), take, help);
-  }
-
-  template <typename Value>
-  void Choice(const std::string& names, const std::vector<std::pair<std::string, Value>>& choices,
-              const std::function<void(Value)>& set, const std::string& help) {
-    std::string type, wanted;
-    for (std::size_t i = 0; i < choices.size(); ++i) {
-      type += (i == 0 ? "" : "|") + choices[i].first;
-      wanted += (i == 0 ? "" : i + 1 == choices.size() ? " or " : ", ") + choices[i].first;
-    }
-    const auto take = [choices, set](const std::string& text) {
-      for (const auto& [name, value] : choices) {
-        if (text != name) continue;
-        set(value);
-        return true;
-      }
-      return false;
-    };
-    Text(names, type, wanted, take, help);
-  }
-
- private:
-  CLI::App& app_;
-  std::string group_;
-};
 
 // What the options say that takes a second look.
 struct Given {
@@ -316,44 +222,22 @@ UpscaleArguments ParseUpscaleArguments(int argc, char** argv) {
   UpscaleArguments arguments;
   arguments.tiles.threads = AvailableCpus();
   Given given;
-  CLI::App app("Makes pictures larger with a super-resolution network.", "upscale");
-  app.get_formatter()->column_width(32);
-  app.set_help_flag();  // until its group has begun
-  app.add_option("FILES", given.positional,
-                 "IN... OUT, which may be a folder; - is standard input, or output")
-      ->type_name("");
-  Options options(app);
+  Options options("upscale", "Makes pictures larger with a super-resolution network.");
+  options.Positional("FILES", given.positional,
+                     "IN... OUT, which may be a folder; - is standard input, or output");
   AddFileOptions(options, arguments, given);
   AddSizeOptions(options, arguments.job.size);
   AddModelOptions(options, arguments);
   AddPictureOptions(options, arguments);
   AddWorkOptions(options, arguments, given);
   AddMessageOptions(options, arguments);
-  app.set_help_flag("-h,--help", "Show this")->group("Messages");
-  app.set_version_flag("--version", StrCat("upscale ", TESSERA_VERSION, " (", CpuTargetName(), ")"),
-                       "Show it")
-      ->group("Messages");
 
-  // CLI11 would read "-dn" as "-d n". It takes the words last first.
+  // "-dn" would be read as "-d n".
   std::vector<std::string> words(argv + 1, argv + argc);
   const auto end = std::ranges::find(words, "--");
   std::replace(words.begin(), end, std::string("-dn"), std::string("--denoise"));
-  std::ranges::transform(words, words.begin(), Marked);
-  std::ranges::reverse(words);
-  try {
-    app.parse(std::move(words));
-  } catch (const CLI::CallForHelp&) {
-    arguments.print = app.help();
-    return arguments;
-  } catch (const CLI::CallForVersion& version) {
-    arguments.print = StrCat(version.what(), "\n");
-    return arguments;
-  } catch (const CLI::ParseError& error) {
-    throw Error(error.what());
-  }
-  for (auto* paths : {&given.positional, &arguments.list.inputs, &arguments.model.path})
-    for (std::filesystem::path& path : *paths) path = Unmarked(path.native());
-  if (!arguments.list_models) Finish(given, arguments);
+  arguments.print = options.Parse(std::move(words));
+  if (arguments.print.empty() && !arguments.list_models) Finish(given, arguments);
   return arguments;
 }
 

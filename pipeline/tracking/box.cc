@@ -5,6 +5,11 @@
 
 namespace tessera {
 
+bool IsFinite(const Box& box) {
+  return std::isfinite(box.x) && std::isfinite(box.y) && std::isfinite(box.width) &&
+         std::isfinite(box.height);
+}
+
 double Overlap(const Box& a, const Box& b) {
   const double width = std::min(a.x + a.width, b.x + b.width) - std::max(a.x, b.x);
   const double height = std::min(a.y + a.height, b.y + b.height) - std::max(a.y, b.y);

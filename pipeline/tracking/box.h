@@ -11,6 +11,9 @@ struct Box {
   bool operator==(const Box&) const = default;
 };
 
+// Whether none of the four is NaN or infinite.
+bool IsFinite(const Box& box);
+
 // Intersection over union; 0 for boxes that do not meet or are empty.
 double Overlap(const Box& a, const Box& b);
 

@@ -1,0 +1,33 @@
+#include "apps/program.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+
+#include "apps/message.h"
+
+namespace tessera {
+
+void OpenStandardStreams() {
+  // What is written to /dev/null here cannot be read from it, and the other way round.
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) >= 0) continue;
+    const int flags = stream == STDIN_FILENO ? O_WRONLY : O_RDONLY;
+    if (::open("/dev/null", flags) != stream) ::_exit(kInputFailed);
+  }
+}
+
+int Fail(ExitCode code, std::string_view message) {
+  Say(message);
+  return code;
+}
+
+int FinishPrinting(int code) {
+  std::cout.flush();
+  const bool arrived = std::cout.good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  return arrived ? code : Fail(kInputFailed, "standard output cannot be written");
+}
+
+}  // namespace tessera

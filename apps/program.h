@@ -1,0 +1,20 @@
+// How programs begin and end.
+#pragma once
+
+#include <string_view>
+
+namespace tessera {
+
+enum ExitCode : int { kDone = 0, kInputFailed = 1, kWrongUsage = 2, kInterrupted = 130 };
+
+// Where a standard stream is closed, the next file that is opened would take its number, and
+// messages would go into outputs. A use of a stream that was closed is an error, as before.
+void OpenStandardStreams();
+
+// Says why the program fails, and returns `code`.
+int Fail(ExitCode code, std::string_view message);
+
+// What was printed is a result: returns `code` if it has arrived, else the program has failed.
+int FinishPrinting(int code = kDone);
+
+}  // namespace tessera

@@ -1,0 +1,24 @@
+// Boxes of a video's target that are known to be right.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+
+#include "pipeline/tracking/box.h"
+
+namespace tessera {
+
+// Known boxes by the number of their frame. Frames where the target is not to be seen (empty boxes,
+// values that are no numbers) have none.
+using GroundTruth = std::map<std::int64_t, Box>;
+
+// Lines of x, y, w, h, separated by commas, tabs, semicolons or spaces, for frame 0, 1, ...; with
+// five columns the first is the number of the frame, with eight they are the corners of a
+// quadrilateral (VOT), x1, y1, ..., x4, y4, which stands for the upright box with the same centre
+// and area. Empty lines and those that begin with '#' do not count. A first line without numbers is
+// a header; if it names x, y, w, h and perhaps frame, the columns are taken by these names, and
+// others are left out. Throws Error, which names file and line.
+GroundTruth ReadGroundTruth(const std::filesystem::path& path);
+
+}  // namespace tessera

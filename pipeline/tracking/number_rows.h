@@ -1,0 +1,56 @@
+// Files with rows of numbers.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ops/error.h"
+#include "pipeline/input_stream.h"
+
+namespace tessera {
+
+// Reads lines of numbers that are separated by commas, semicolons, tabs or spaces. Lines that are
+// empty or begin with '#' are left out, separators at a line's end too. Holds one line at a time.
+class NumberRows {
+ public:
+  // Reads the header: a first line without any number. Throws Error, which names the file, as all
+  // errors here do.
+  explicit NumberRows(const std::filesystem::path& path);
+
+  // The words of the header, in lower case; none if there is no header.
+  const std::vector<std::string>& header() const { return header_; }
+
+  // The next row, good until the next call; empty at the end. NaN and infinities are numbers.
+  // Throws Error if the line holds anything else.
+  std::span<const double> Next();
+
+  // Throws Error with the reason, which names the file and the line of the last row, unless
+  // `condition` holds.
+  template <typename... Args>
+  void RequireRow(bool condition, const Args&... reason) const {
+    if (!condition) [[unlikely]]
+      Fail(StrCat(reason...));
+  }
+
+ private:
+  bool NextWords();
+  [[noreturn]] void Fail(const std::string& reason) const;
+
+  std::string shown_name_;
+  FilePtr file_;
+  std::int64_t line_number_ = 0;
+  std::string line_;
+  std::vector<std::string_view> words_;  // of line_
+  bool has_words_ = false;               // which Next has not given yet
+  std::vector<std::string> header_;
+  std::vector<double> row_;
+};
+
+// The number as a whole one. False if it is none, or has more than 53 bits.
+bool ToWhole(double number, std::int64_t& whole);
+
+}  // namespace tessera

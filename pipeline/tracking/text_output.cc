@@ -1,0 +1,36 @@
+#include "pipeline/tracking/text_output.h"
+
+#include <cstdio>
+#include <system_error>
+
+#include "pipeline/display_name.h"
+#include "pipeline/require_system.h"
+
+namespace tessera {
+
+TextOutput::TextOutput(const std::filesystem::path& path, bool overwrite)
+    : shown_name_(path == "-" ? "standard output" : DisplayName(path)) {
+  if (path == "-") return;
+  Naming(shown_name_, [&] {
+    std::error_code ignored;  // what cannot be looked at cannot be written either
+    Require(overwrite || !std::filesystem::exists(path, ignored),
+            "exists already; --overwrite replaces it");
+    file_.emplace(path);
+  });
+}
+
+void TextOutput::Write(std::string_view text) {
+  Naming(shown_name_, [&] {
+    const bool written = std::fwrite(text.data(), 1, text.size(), stream()) == text.size() &&
+                         (file_ || std::fflush(stdout) == 0);
+    RequireSystem(written, "cannot write");
+  });
+}
+
+void TextOutput::Close() {
+  Naming(shown_name_, [&] {
+    if (file_) file_->Commit();
+  });
+}
+
+}  // namespace tessera
