@@ -77,50 +77,50 @@ TEST(TrackerLost, OneBadFrameIsNoLoss) {
   Tracker tracker = MarkerTracker();
   Start(tracker, kMarker);
   for (int i = 0; i < 30; ++i) {
-    const TrackResult result = Show(tracker, i % 5 == 4 ? kNowhere : kMarker);
+    const bool gone = i % 5 == 4;
+    const TrackResult result = Show(tracker, gone ? kNowhere : kMarker);
     EXPECT_FALSE(result.lost) << i;
+    // Without a target the box follows whatever is likest to it.
+    if (gone) continue;
     EXPECT_GT(Overlap(result.box, BoxOf(kMarker)), 0.6) << i;
   }
 }
 
-TEST(TrackerLost, FindsWhatComesBackInTheOtherCorner) {
+// Frames until a lost target is found that has come back there.
+int FramesToFind(const cv::Rect& start, const cv::Rect& there) {
   Tracker tracker = MarkerTracker();
-  const cv::Rect start(5, 5, 30, 30), end(280, 200, 30, 30);
   Start(tracker, start);
   for (int i = 0; i < 5; ++i) Show(tracker, start);
   LoseIt(tracker);
-  for (int i = 0; i < 20; ++i) Show(tracker, kNowhere);
-  std::optional<int> found;
-  for (int i = 0; i < 60; ++i) {
-    const TrackResult result = Show(tracker, end);
-    if (!result.lost && !found) found = i;
-    if (found && i > *found + 8) {
-      EXPECT_FALSE(result.lost);
-      EXPECT_GT(Overlap(result.box, BoxOf(end)), 0.6) << i;
-    }
-  }
-  EXPECT_TRUE(found.has_value());
+  int frames = 1;
+  while (frames < 100 && Show(tracker, there).lost) ++frames;
+  for (int i = 0; i < 20; ++i) Show(tracker, there);
+  const TrackResult result = Show(tracker, there);
+  EXPECT_FALSE(result.lost);
+  EXPECT_GT(Overlap(result.box, BoxOf(there)), 0.6);
+  return frames;
 }
 
-TEST(TrackerLost, SearchAreaGrowsStepByStepUpToALimit) {
+TEST(TrackerLost, IsSearchedInAreasThatGrow) {
+  const cv::Rect start(10, 10, 30, 30);
+  const int here = FramesToFind(start, start), near = FramesToFind(start, {90, 60, 30, 30}),
+            far = FramesToFind(start, {280, 200, 30, 30});
+  EXPECT_LE(here, 2);
+  EXPECT_LE(here, near);
+  EXPECT_LT(near, far);
+  EXPECT_LT(far, 60);
+}
+
+TEST(TrackerLost, SearchAreaDoesNotGrowWithoutBound) {
   Tracker tracker = MarkerTracker();
   Start(tracker, kMarker);
   Show(tracker, kMarker);
   const std::int64_t usual = tracker.last_step().window.side;
   LoseIt(tracker);
-  std::int64_t before = usual, largest = 0;
   for (int i = 0; i < 300; ++i) {
     Show(tracker, kNowhere);
-    const std::int64_t side = tracker.last_step().window.side;
-    EXPECT_LE(side, 2 * before) << i;
-    before = side;
-    largest = std::max(largest, side);
+    ASSERT_LE(tracker.last_step().window.side, 4 * usual) << i;
   }
-  EXPECT_GT(largest, usual * 3 / 2);
-  EXPECT_LE(largest, 1500) << "of frames of 320 x 240";
-  for (int i = 0; i < 10; ++i) Show(tracker, kMarker);
-  EXPECT_NEAR(static_cast<double>(tracker.last_step().window.side), static_cast<double>(usual),
-              0.2 * static_cast<double>(usual));
 }
 
 // A score between the two limits loses nothing, and finds nothing.

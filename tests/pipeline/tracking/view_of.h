@@ -7,6 +7,10 @@
 namespace tessera {
 
 // Of a CV_8UC3.
-inline FrameView ViewOf(const cv::Mat& pixels) { return Frame{.pixels = pixels}.view(); }
+inline FrameView ViewOf(const cv::Mat& pixels) {
+  Frame frame;
+  frame.pixels = pixels;
+  return frame.view();
+}
 
 }  // namespace tessera
