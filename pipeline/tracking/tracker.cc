@@ -9,15 +9,13 @@
 #include "ops/error.h"
 #include "ops/tensor.h"
 #include "pipeline/tracking/point_ranking.h"
+#include "pipeline/tracking/presence.h"
 #include "pipeline/tracking/search_path.h"
 
 namespace tessera {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// Frames of low scores that make a loss. Motion blur or somebody who walks past takes one or two.
-constexpr int kDoubtsOfLoss = 3;
 
 }  // namespace
 
@@ -30,7 +28,8 @@ struct Tracker::Impl {
         search_cutter(config.search_size, config.pixels),
         template_patch(DType::kFloat32, {1, 3, config.template_size, config.template_size}),
         search_patch(DType::kFloat32, {1, 3, config.search_size, config.search_size}),
-        team(threads) {}
+        team(threads),
+        presence(config.lost_below, config.found_above) {}
 
   // What was seen in a search window.
   struct Look {
@@ -84,8 +83,8 @@ struct Tracker::Impl {
   double network_seconds = 0;
 
   // Whether the target is there.
-  State seen;                      // the last state with a score that left no doubt
-  int doubts = 0;                  // frames with low scores, less those with others since
+  Presence presence;
+  State seen;                      // the last one without doubt
   std::optional<SearchPath> path;  // while it is lost
 };
 
@@ -155,9 +154,9 @@ TrackResult Tracker::Impl::UpdateTracked(const FrameView& frame) {
   const Look look = LookAt(frame, state.cx, state.cy, 1, config.window_influence);
   const double score = look.choice.score;
   Follow(look);
-  doubts = score < config.lost_below ? doubts + 1 : std::max(0, doubts - 1);
-  if (doubts == 0) seen = state;
-  if (doubts < kDoubtsOfLoss) return {state.box(), score, false};
+  presence.Followed(score);
+  if (!presence.doubted()) seen = state;
+  if (!presence.lost()) return {state.box(), score, false};
   // In the frames of doubt it may have followed anything.
   state = seen;
   path.emplace(static_cast<double>(frame_width), static_cast<double>(frame_height), state.cx,
@@ -175,11 +174,10 @@ TrackResult Tracker::Impl::UpdateLost(const FrameView& frame) {
     look = LookAt(frame, there(place.x, look.choice.dx / look.scale, frame_width),
                   there(place.y, look.choice.dy / look.scale, frame_height), 1, 0);
   }
-  if (!(look.choice.score > config.found_above)) return {BoxInFrame(), look.choice.score, true};
+  if (!presence.Found(look.choice.score)) return {BoxInFrame(), look.choice.score, true};
   path.reset();
   Follow(look);
   seen = state;
-  doubts = 0;
   return {state.box(), look.choice.score, false};
 }
 
@@ -194,7 +192,7 @@ const Tracker::Step& Tracker::last_step() const { return impl_->step; }
 double Tracker::network_seconds() const { return impl_->network_seconds; }
 void Tracker::SetState(const State& state) {
   impl_->state = impl_->seen = state;
-  impl_->doubts = 0;
+  impl_->presence.Reset();
   impl_->path.reset();
 }
 

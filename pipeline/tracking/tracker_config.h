@@ -44,9 +44,9 @@ struct TrackerConfig {
   double rate = 0.3;
   double min_side = 10;  // of a box, in pixels of the frame
 
-  // Raw scores below the first for some frames mean that the target is lost, above the second that
-  // it has been found again.
-  double lost_below = 0.3, found_above = 0.7;
+  // Scores that leave doubt whether the target is there, and that it must have to be found again:
+  // see pipeline/tracking/presence.h.
+  double lost_below = 0.5, found_above = 0.7;
 };
 
 // NanoTrack 1, 2 or 3 (HonglinChu/SiamTrackers, Apache-2.0).

@@ -1,0 +1,44 @@
+#include "pipeline/tracking/presence.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tessera {
+namespace {
+
+// What the last frames weigh in the usual logit: it follows a change within some ten frames.
+constexpr double kRate = 0.1;
+
+double Logit(double score) {
+  constexpr double kMargin = 1e-9;  // beyond it float32 says nothing
+  const double p = std::clamp(score, kMargin, 1 - kMargin);
+  return std::log(p / (1 - p));
+}
+
+}  // namespace
+
+Presence::Presence(double lost_below, double found_above)
+    : lost_below_(Logit(lost_below)), found_above_(Logit(found_above)) {}
+
+void Presence::Reset() {
+  usual_ = 0;
+  doubts_ = 0;
+}
+
+void Presence::Followed(double score) {
+  const double logit = Logit(score);
+  if (logit < std::max(lost_below_, kLostShare * usual_)) {
+    ++doubts_;
+    return;
+  }
+  usual_ = usual_ == 0 ? logit : usual_ + kRate * (logit - usual_);
+  doubts_ = std::max(0, doubts_ - 1);
+}
+
+bool Presence::Found(double score) {
+  if (!(Logit(score) > std::max(found_above_, kFoundShare * usual_))) return false;
+  doubts_ = 0;
+  return true;
+}
+
+}  // namespace tessera

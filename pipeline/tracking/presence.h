@@ -1,0 +1,39 @@
+// Whether a target is there, from the scores that the network gives it.
+#pragma once
+
+namespace tessera {
+
+// Scores of some targets stay at 0.95 where those of others stay at 0.9999, and come down slowly
+// when a target turns; without the target, something else in the picture may still reach 0.95. So
+// what counts is the logit, log(score / (1 - score)), beside what it usually was.
+//
+// A frame is one of doubt if the logit is below kLostShare of the usual one, or the score below
+// `lost_below`. A target is lost after kDoubtsOfLoss such frames (others take one off the count
+// again), and found by a logit above kFoundShare of the usual one if the score is above
+// `found_above` too.
+class Presence {
+ public:
+  static constexpr double kLostShare = 0.45, kFoundShare = 0.6;
+  // Motion blur, or somebody who walks past, takes one or two.
+  static constexpr int kDoubtsOfLoss = 3;
+
+  // Scores from 0 to 1.
+  Presence(double lost_below, double found_above);
+
+  // For a new target.
+  void Reset();
+  // The target was followed to where it has this score.
+  void Followed(double score);
+  // It was looked for, being lost; says whether it is there.
+  bool Found(double score);
+
+  bool doubted() const { return doubts_ > 0; }
+  bool lost() const { return doubts_ >= kDoubtsOfLoss; }
+
+ private:
+  double lost_below_, found_above_;  // logits
+  double usual_ = 0;                 // logit; 0: not known yet
+  int doubts_ = 0;
+};
+
+}  // namespace tessera
