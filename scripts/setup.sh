@@ -10,6 +10,7 @@ cd "$(dirname "$0")/.."
 
 packages="g++ cmake ninja-build libopencv-dev libprotobuf-dev libonnx-dev libonnx-testdata libhwy-dev
   libcli11-dev libpng-dev zlib1g-dev libjpeg62-turbo-dev libwebp-dev libtiff-dev libgif-dev
+  libavformat-dev libavcodec-dev libswscale-dev libavutil-dev
   pkg-config libgtest-dev libgmock-dev libbenchmark-dev"
 
 say() { echo "setup: $*" >&2; }

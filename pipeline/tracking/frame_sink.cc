@@ -1,0 +1,34 @@
+#include "pipeline/tracking/frame_sink.h"
+
+#include <string_view>
+
+#include "ops/error.h"
+#include "pipeline/display_name.h"
+#include "pipeline/file_status.h"
+#include "pipeline/picture_name.h"
+#include "pipeline/tracking/picture_sink.h"
+#include "pipeline/tracking/video_encoder.h"
+#include "pipeline/tracking/video_sink.h"
+
+namespace tessera {
+
+std::unique_ptr<FrameSink> OpenFrameSink(const std::filesystem::path& path,
+                                         const SinkOptions& options) {
+  Require(!path.empty(), "the output has an empty name");
+  const std::string shown_name = DisplayName(path);
+  const auto status = StatusOf(path);
+  if (IsFolder(status) || !path.has_filename()) return MakeFolderSink(path, options);
+  if (!status && !HasVideoExtension(path) && path.native().find('%') != std::string::npos)
+    return MakePatternSink(path, options);
+  Require(!status || options.overwrite, shown_name, ": exists already");
+  if (HasVideoExtension(path)) return MakeVideoSink(path, options);
+  Require(!HasPictureExtension(path), shown_name,
+          ": is a single picture; frames need a video, a folder or a pattern like %04d",
+          path.extension().native());
+  Require(!path.has_extension(), shown_name, ": no video format has this extension; known are ",
+          KnownVideoExtensions(), " (a folder of pictures is named with a '/' at the end)");
+  Require(!status, shown_name, ": is no folder");
+  return MakeFolderSink(path, options);
+}
+
+}  // namespace tessera

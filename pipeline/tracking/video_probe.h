@@ -1,0 +1,26 @@
+// What a video's container tells, without decoding.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace tessera {
+
+// A file as FFmpeg wants to be told of it, whatever characters its name has.
+std::string FileUrl(const std::filesystem::path& path);
+
+// Why a video cannot be opened, in words.
+std::string WhyUnreadable(const std::string& url);
+
+// Whether a video ends before what its head announces. Reads all of it; to be asked if there were
+// fewer frames than OpenCV counts (CAP_PROP_FRAME_COUNT).
+//
+// That number proves nothing by itself: in most containers it is the length times the rate. The
+// length may be that of the sound (Matroska, WebM, fragmented MP4), the rate may vary, and of what
+// an edit list hides there is no frame (MP4 that was trimmed without encoding anew). So a video
+// counts as cut off if its last packet is incomplete, or if no stream comes as near to the length
+// that the head tells as a quarter of a second and two frames. Where the head tells none (MPEG-TS,
+// what was written to a pipe), nothing is missed.
+bool IsCutOff(const std::string& url);
+
+}  // namespace tessera

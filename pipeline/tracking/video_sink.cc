@@ -1,0 +1,64 @@
+#include "pipeline/tracking/video_sink.h"
+
+#include <opencv2/imgproc.hpp>
+#include <optional>
+
+#include "ops/error.h"
+#include "pipeline/atomic_file.h"
+#include "pipeline/display_name.h"
+#include "pipeline/tracking/video_encoder.h"
+
+namespace tessera {
+namespace {
+
+class VideoSink : public FrameSink {
+ public:
+  VideoSink(const std::filesystem::path& path, const SinkOptions& options)
+      : path_(path), frames_per_second_(options.frames_per_second) {
+    AtomicFile::RemoveStale(path_.parent_path().empty() ? "." : path_.parent_path());
+    NamingFile(path_, [&] { file_.emplace(path_); });
+  }
+
+  void Write(const Frame& frame) override {
+    NamingFile(path_, [&] {
+      if (!encoder_) {
+        size_ = frame.pixels.size();
+        encoder_.emplace(path_, file_->stream(), size_, frames_per_second_);
+        if (!encoder_->note().empty())
+          notes_.push_back(StrCat(DisplayName(path_), ": written as ", encoder_->codec(), ": ",
+                                  encoder_->note()));
+      }
+      if (frame.pixels.size() == size_) {
+        encoder_->Write(frame.pixels);
+      } else {
+        cv::resize(frame.pixels, scaled_, size_, 0, 0, cv::INTER_AREA);
+        encoder_->Write(scaled_);
+      }
+    });
+  }
+
+  void Close() override {
+    NamingFile(path_, [&] {
+      Require(encoder_.has_value(), "there was no frame to write");
+      encoder_->Finish();
+      file_->Commit();
+    });
+  }
+
+ private:
+  std::filesystem::path path_;
+  double frames_per_second_;
+  std::optional<AtomicFile> file_;
+  std::optional<VideoEncoder> encoder_;  // from the first frame on
+  cv::Size size_;
+  cv::Mat scaled_;
+};
+
+}  // namespace
+
+std::unique_ptr<FrameSink> MakeVideoSink(const std::filesystem::path& path,
+                                         const SinkOptions& options) {
+  return std::make_unique<VideoSink>(path, options);
+}
+
+}  // namespace tessera

@@ -1,0 +1,110 @@
+#include "pipeline/tracking/video_source.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "ops/error.h"
+#include "pipeline/display_name.h"
+#include "pipeline/tracking/opencv_video.h"
+#include "pipeline/tracking/video_probe.h"
+
+namespace tessera {
+namespace {
+
+class VideoSource : public FrameSource {
+ public:
+  VideoSource(std::unique_ptr<cv::VideoCapture> capture, const std::string& url,
+              const std::string& shown_name, const SourceOptions& options)
+      : capture_(std::move(capture)),
+        url_(url),
+        shown_name_(shown_name),
+        end_(options.end),
+        every_(options.every),
+        next_(options.start),
+        rate_(RateOf(*capture_)),
+        announced_(AnnouncedFrames(*capture_)) {
+    info_.frames_per_second = rate_ / static_cast<double>(every_);
+    Naming(shown_name_, [&] {
+      const bool there = GrabNext();
+      Require(there || grabbed_ > 0, "holds no frames");
+      Require(there, "has ", grabbed_, " frames; frame ", next_, " is beyond the last");
+    });
+    if (announced_ <= next_) return;
+    const std::int64_t last = std::min(announced_, end_.value_or(announced_)) - 1;
+    info_.frames = (last - next_) / every_ + 1;
+  }
+
+  bool Read(Frame& frame) override {
+    return Naming(shown_name_, [&] {
+      if (ended_ || (end_ && next_ >= *end_) || !GrabNext()) return false;
+      Require(Retrieve(*capture_, frame.pixels), "frame ", next_, " cannot be decoded");
+      frame.number = next_;
+      frame.seconds = seconds_;
+      frame.name.clear();
+      next_ += every_;
+      return true;
+    });
+  }
+
+ private:
+  // Goes on to the frame `next_`. OpenCV cannot be relied on to find a frame by its number; what is
+  // left out is decoded, though not converted.
+  bool GrabNext() {
+    for (; grabbed_ <= next_; ++grabbed_) {
+      if (!Grab(*capture_)) {
+        ended_ = true;
+        if (grabbed_ < announced_ || announced_ == 0) RequireWhole();
+        return false;
+      }
+      NoteTime();
+    }
+    return true;
+  }
+
+  void RequireWhole() const {
+    if (!IsCutOff(url_)) return;
+    if (announced_ == 0) throw Error(StrCat("is cut off: it ended after ", grabbed_, " frames"));
+    throw Error(StrCat("is cut off: it ended after ", grabbed_, " of ", announced_, " frames"));
+  }
+
+  // Of the frame that has just been grabbed. OpenCV knows no times of the last frames of streams
+  // with B frames, and none of raw streams: those are taken to come at the stream's rate.
+  void NoteTime() {
+    const double position = capture_->get(cv::CAP_PROP_POS_MSEC) / 1000;
+    if (grabbed_ == 0) {
+      origin_ = position;
+    } else if (position - origin_ > seconds_) {
+      seconds_ = position - origin_;
+    } else if (rate_ > 0) {
+      seconds_ += 1 / rate_;
+    }
+  }
+
+  std::unique_ptr<cv::VideoCapture> capture_;
+  std::string url_, shown_name_;
+  std::optional<std::int64_t> end_;
+  std::int64_t every_, next_;
+  double rate_;
+  std::int64_t announced_;
+  std::int64_t grabbed_ = 0;         // frames so far
+  double origin_ = 0, seconds_ = 0;  // OpenCV's time of frame 0; of the last one since then
+  bool ended_ = false;
+};
+
+}  // namespace
+
+std::int64_t AnnouncedFrames(const cv::VideoCapture& capture) {
+  const double frames = capture.get(cv::CAP_PROP_FRAME_COUNT);
+  // Where the length is unknown, OpenCV gives what its markers happen to become. More than 2^31
+  // frames are more than two years.
+  return frames >= 1 && frames < 0x1p31 ? std::llround(frames) : 0;
+}
+
+std::unique_ptr<FrameSource> MakeVideoSource(std::unique_ptr<cv::VideoCapture> capture,
+                                             const std::string& url, const std::string& shown_name,
+                                             const SourceOptions& options) {
+  return std::make_unique<VideoSource>(std::move(capture), url, shown_name, options);
+}
+
+}  // namespace tessera
