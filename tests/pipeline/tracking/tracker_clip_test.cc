@@ -37,10 +37,10 @@ std::vector<Seen> Follow(const SyntheticClip& clip, Tracker& tracker) {
 }
 
 struct Summary {
-  double overlap = 0;      // mean over the frames that show most of the toy
-  double lost = 0;         // share of those without it, but for the first after it went
-  double found_again = 1;  // share of those with all of it, but for the first after it came
-  double false_alarms = 0; // share of `lost` among the frames with it before it goes
+  double overlap = 0;       // mean over the frames that show most of the toy
+  double lost = 0;          // share of those without it, but for the first after it went
+  double found_again = 1;   // share of those with all of it, but for the first after it came
+  double false_alarms = 0;  // share of `lost` among the frames with it before it goes
 };
 
 Summary Summarise(const std::vector<Seen>& frames) {
@@ -80,11 +80,11 @@ struct Scenario {
 void PrintTo(const Scenario& scenario, std::ostream* out) { *out << scenario.name; }
 
 const std::vector<ClipKey> kLeavesRightComesBackLower = {
-    {0, 60, 150, 60, 0},    {40, 200, 110, 60, 10}, {60, 390, 110, 60, 10},
-    {85, 390, 180, 60, 0},  {105, 200, 150, 60, 0}, {140, 120, 100, 60, -5}};
+    {0, 60, 150, 60, 0},   {40, 200, 110, 60, 10}, {60, 390, 110, 60, 10},
+    {85, 390, 180, 60, 0}, {105, 200, 150, 60, 0}, {140, 120, 100, 60, -5}};
 const std::vector<ClipKey> kLeavesLeftComesBackRight = {
-    {0, 60, 150, 60, 0},    {40, -60, 110, 60, 0},   {65, -60, 110, 60, 0},
-    {66, 390, 150, 60, 0},  {86, 250, 150, 60, 0},   {140, 120, 100, 60, 0}};
+    {0, 60, 150, 60, 0},   {40, -60, 110, 60, 0}, {65, -60, 110, 60, 0},
+    {66, 390, 150, 60, 0}, {86, 250, 150, 60, 0}, {140, 120, 100, 60, 0}};
 
 const Scenario kScenarios[] = {
     {"Leaves", {.frames = 140, .path = kLeavesRightComesBackLower, .stones = 0}},
@@ -92,7 +92,6 @@ const Scenario kScenarios[] = {
     {"LeavesStones", {.frames = 140, .path = kLeavesRightComesBackLower}},
     {"ComesBackElsewhereStones", {.frames = 140, .path = kLeavesLeftComesBackRight}},
     {"Grey", {.frames = 140, .path = kLeavesRightComesBackLower, .stones = 0, .grey = true}},
-    {"GreyStones", {.frames = 140, .path = kLeavesRightComesBackLower, .grey = true}},
     {"Covered",
      {.frames = 120,
       .path = {{0, 60, 130, 60, 0}, {119, 280, 130, 60, 0}},
@@ -109,7 +108,6 @@ TEST_P(TrackerClip, IsFollowedLostAndFound) {
   const auto& [version, scenario] = GetParam();
   Tracker tracker = LoadNanoTrack(*shared, version);
   const Summary summary = Summarise(Follow(SyntheticClip(scenario.options), tracker));
-  printf("SUMMARY v%d %-26s iou %.3f lost %.2f found %.2f alarms %.3f\n", version, scenario.name.c_str(), summary.overlap, summary.lost, summary.found_again, summary.false_alarms);
   EXPECT_GT(summary.overlap, 0.6);
   EXPECT_GT(summary.lost, 0.95);
   EXPECT_GT(summary.found_again, 0.95);

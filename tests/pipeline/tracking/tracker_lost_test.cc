@@ -21,8 +21,8 @@ const cv::Rect kNowhere;
 const cv::Rect kMarker(100, 80, 40, 50);
 
 Box BoxOf(const cv::Rect& rect) {
-  return {static_cast<double>(rect.x), static_cast<double>(rect.y),
-          static_cast<double>(rect.width), static_cast<double>(rect.height)};
+  return {static_cast<double>(rect.x), static_cast<double>(rect.y), static_cast<double>(rect.width),
+          static_cast<double>(rect.height)};
 }
 
 Tracker MarkerTracker(std::function<void(MarkerNetwork::Answer&)> change = nullptr) {
@@ -268,11 +268,10 @@ TEST(TrackerInit, TakesBoxesOverTheBorder) {
 TEST(TrackerInit, RefusesBoxesThatHoldNothing) {
   const cv::Mat frame = MarkerFrame(kMarker);
   const double nan = kNaN;
-  for (const Box& box :
-       {Box{10, 10, 0, 20}, Box{10, 10, 20, -5}, Box{nan, 10, 20, 20}, Box{10, 10, nan, 20},
-        Box{10, kInfinity, 20, 20}, Box{10, 10, kInfinity, 20}, Box{-50, 10, 50, 20},
-        Box{320, 10, 20, 20}, Box{10, 240, 20, 20}, Box{10, -21, 20, 20},
-        Box{-1e300, 10, 1e300, 20}}) {
+  for (const Box& box : {Box{10, 10, 0, 20}, Box{10, 10, 20, -5}, Box{nan, 10, 20, 20},
+                         Box{10, 10, nan, 20}, Box{10, kInfinity, 20, 20},
+                         Box{10, 10, kInfinity, 20}, Box{-50, 10, 50, 20}, Box{320, 10, 20, 20},
+                         Box{10, 240, 20, 20}, Box{10, -21, 20, 20}, Box{-1e300, 10, 1e300, 20}}) {
     Tracker tracker = MarkerTracker();
     EXPECT_THROW(tracker.Init(ViewOf(frame), box), Error)
         << box.x << "," << box.y << "," << box.width << "," << box.height;
