@@ -27,6 +27,8 @@ const Pass kPasses[] = {
     {"fold-pointwise",
      "a Conv that only a 1x1 Conv reads, perhaps in a Concat, makes its share of that one's result",
      PassStage::kCanonical, FoldPointwise},
+    {"drop-reshape", "Reshape and Expand to the shape that a tensor has already vanish",
+     PassStage::kFast, DropReshape},
     {"fuse-activation",
      "Conv + Relu, LeakyRelu, PRelu, Clip, Sigmoid, HardSigmoid, HardSwish or x*sigmoid(x); "
      "Gemm and Mul + those of them that have no operands",

@@ -48,25 +48,6 @@ bool Present(std::span<const TensorInfo> inputs, std::size_t i) {
   return i < inputs.size() && inputs[i].present;
 }
 
-// Whether the vector kernels can be used: float32, and operands that can be packed.
-bool CanPack(std::span<const TensorInfo> inputs) {
-  if (inputs[0].dtype != DType::kFloat32) return false;
-  for (const std::size_t i : {std::size_t{1}, kConvBias, kConvSlope}) {
-    if (Present(inputs, i) && inputs[i].constant == nullptr) return false;
-  }
-  return true;
-}
-
-// Constant input i as float32; null if it is absent. Converted once for all plans.
-std::shared_ptr<const Tensor> FloatConstant(const PrepareContext& context, std::size_t i) {
-  if (!context.HasInput(i)) return nullptr;
-  const std::shared_ptr<const Tensor>& constant = context.inputs[i].constant;
-  if (constant->dtype() == DType::kFloat32) return constant;
-  return context.packs.Get<Tensor>(constant, "float32", [&] {
-    return Tensor::FromVector(constant->shape(), ToFloats(constant->view()));
-  });
-}
-
 // kNarrow: planar, or dot products if the input is blocked.
 enum class KernelKind { kDepthwise, kDirect, kNarrow };
 
@@ -82,10 +63,33 @@ KernelKind ChooseKind(const ConvParams& p) {
   return whole_blocks ? KernelKind::kDirect : KernelKind::kNarrow;
 }
 
+// Whether the vector kernels can be used: float32, and operands that can be packed. Of depthwise
+// convolutions, whose weights are few, those may be computed.
+bool CanPack(const OpNode& node, std::span<const TensorInfo> inputs) {
+  if (inputs[0].dtype != DType::kFloat32) return false;
+  for (const std::size_t i : {kConvBias, kConvSlope}) {
+    if (Present(inputs, i) && inputs[i].constant == nullptr) return false;
+  }
+  if (inputs[1].constant != nullptr) return true;
+  if (inputs[1].dtype != DType::kFloat32 || inputs[0].shape.rank() != 4) return false;
+  return ChooseKind(ReadConvParams(node, ConvInputShape(node, inputs[0]), inputs[1].shape)) ==
+         KernelKind::kDepthwise;
+}
+
+// Constant input i as float32; null if it is absent or computed. Converted once for all plans.
+std::shared_ptr<const Tensor> FloatConstant(const PrepareContext& context, std::size_t i) {
+  if (!context.HasInput(i) || context.inputs[i].constant == nullptr) return nullptr;
+  const std::shared_ptr<const Tensor>& constant = context.inputs[i].constant;
+  if (constant->dtype() == DType::kFloat32) return constant;
+  return context.packs.Get<Tensor>(constant, "float32", [&] {
+    return Tensor::FromVector(constant->shape(), ToFloats(constant->view()));
+  });
+}
+
 LayoutChoice ConvLayouts(const LayoutContext& context) {
   const TensorInfo& x = context.inputs[0];
   std::vector<Layout> inputs(context.inputs.size(), Layout::kRowMajor);
-  if (!CanPack(context.inputs) || x.shape.rank() != 4) return {inputs, {}};
+  if (!CanPack(context.node, context.inputs) || x.shape.rank() != 4) return {inputs, {}};
   const ConvParams p =
       ReadConvParams(context.node, ConvInputShape(context.node, x), context.inputs[1].shape);
   if (!FitsTiling(p)) return {inputs, {}};
@@ -128,7 +132,7 @@ std::unique_ptr<Kernel> PrepareConv(const PrepareContext& context) {
   const TensorInfo& x = context.inputs[0];
   const Shape x_shape = ConvInputShape(context.node, x);
   const Shape& w = context.inputs[1].shape;
-  if (context.reference || !CanPack(context.inputs) || x_shape.rank() > 4) {
+  if (context.reference || !CanPack(context.node, context.inputs) || x_shape.rank() > 4) {
     return PrepareGeneralConv(context, ReadConv(context.node, x_shape, w));
   }
   const ConvParams p = ReadConvParams(context.node, x_shape, w);
@@ -147,6 +151,7 @@ std::unique_ptr<Kernel> PrepareConv(const PrepareContext& context) {
   if (kind == KernelKind::kDepthwise && blocked) {
     return MakeDepthwiseConv(p, constants, context.packs);
   }
+  if (constants.weights == nullptr) return PrepareGeneralConv(context, p.ToNd());
   if (kind != KernelKind::kDirect && output == Layout::kRowMajor) {
     return x.layout == Layout::kBlocked ? MakeDotConv(p, constants, context.packs)
                                         : MakePlanarConv(p, constants, context.packs);

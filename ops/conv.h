@@ -57,7 +57,7 @@ Shape ConvInputShape(const OpNode& node, const TensorInfo& x);
 // ReadConv for one or two spatial axes; throws Error for more.
 ConvParams ReadConvParams(const OpNode& node, const Shape& x, const Shape& w);
 
-// Constant operands of a convolution, as float32 row-major; null where absent.
+// Constant operands of a convolution, as float32 row-major; null where absent or computed.
 struct ConvConstants {
   std::shared_ptr<const Tensor> weights;  // [M, C / group, KH, KW]
   std::shared_ptr<const Tensor> bias;     // [M]
@@ -115,7 +115,7 @@ std::unique_ptr<Kernel> MakePlanarConv(const ConvParams& params, const ConvConst
 std::unique_ptr<Kernel> MakeDotConv(const ConvParams& params, const ConvConstants& constants,
                                     PackCache& packs);
 
-// groups == in_channels == out_channels, NCHWc in and out.
+// groups == in_channels == out_channels, NCHWc in and out. Weights need not be constant (null).
 std::unique_ptr<Kernel> MakeDepthwiseConv(const ConvParams& params, const ConvConstants& constants,
                                           PackCache& packs);
 

@@ -134,6 +134,7 @@ class DepthwisePointwise final : public Kernel {
       float* rows = run.Scratch<float>(thread);
       for (std::int64_t block = 0; block < between.blocks; ++block) {
         RunDepthwiseBand(depthwise_, {.block = block,
+                                      .weights = DepthwiseWeights(depthwise_, block),
                                       .rows = {y, std::min(between.height, y + band_rows_)},
                                       .in = x + block * in.plane_stride,
                                       .in_stride = in.row_stride,

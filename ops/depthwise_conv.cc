@@ -150,7 +150,6 @@ void RunDepthwiseBandOfTarget(const DepthwisePlan& plan, const DepthwiseBand& ba
   const hn::ScalableTag<float> d;
   constexpr std::int64_t kLanes = hn::MaxLanes(d);
   const ConvParams& p = plan.params;
-  const float* weights = plan.weights->As<float>() + band.block * p.kernel_h * p.kernel_w * kLanes;
   const auto bias = hn::Load(d, plan.operands.Bias() + band.block * kLanes);
   const auto slope = hn::Load(d, plan.operands.Slope() + band.block * kLanes);
 
@@ -173,7 +172,7 @@ void RunDepthwiseBandOfTarget(const DepthwisePlan& plan, const DepthwiseBand& ba
                               .in = band.in + in_y * band.in_stride,
                               .in_stride = p.dilation_h * band.in_stride,
                               .tap_rows = taps.size(),
-                              .weights = weights + taps.begin * p.kernel_w * kLanes,
+                              .weights = band.weights + taps.begin * p.kernel_w * kLanes,
                               .out = band.out + out_row,
                               .addend = band.addend == nullptr ? nullptr : band.addend + out_row};
     if (kernel == 3 && stride == 1) {
@@ -199,18 +198,23 @@ namespace {
 
 HWY_EXPORT(RunDepthwiseBandOfTarget);
 
-AlignedBuffer PackDepthwiseWeights(const ConvParams& p, std::int64_t lanes, const float* w) {
-  const std::int64_t taps = p.kernel_h * p.kernel_w;
-  const std::int64_t blocks = (p.out_channels + lanes - 1) / lanes;
-  AlignedBuffer packed(static_cast<std::size_t>(blocks * taps * lanes) * sizeof(float));
-  float* out = packed.As<float>();
-  for (std::int64_t b = 0; b < blocks; ++b) {
-    for (std::int64_t tap = 0; tap < taps; ++tap) {
-      for (std::int64_t c = b * lanes; c < (b + 1) * lanes; ++c) {
-        *out++ = c < p.out_channels ? w[c * taps + tap] : 0;
-      }
+std::int64_t Taps(const ConvParams& p) { return p.kernel_h * p.kernel_w; }
+
+// The weights of one block, [tap][lanes], from those of all channels, [M, 1, KH, KW].
+void PackBlock(const ConvParams& p, std::int64_t block, const float* weights, float* out) {
+  const std::int64_t lanes = FloatLanes(), taps = Taps(p);
+  for (std::int64_t tap = 0; tap < taps; ++tap) {
+    for (std::int64_t c = block * lanes; c < (block + 1) * lanes; ++c) {
+      *out++ = c < p.out_channels ? weights[c * taps + tap] : 0;
     }
   }
+}
+
+AlignedBuffer PackDepthwiseWeights(const ConvParams& p, const float* weights) {
+  const std::int64_t lanes = FloatLanes(), blocks = (p.out_channels + lanes - 1) / lanes;
+  AlignedBuffer packed(static_cast<std::size_t>(blocks * Taps(p) * lanes) * sizeof(float));
+  for (std::int64_t b = 0; b < blocks; ++b)
+    PackBlock(p, b, weights, packed.As<float>() + b * Taps(p) * lanes);
   return packed;
 }
 
@@ -224,17 +228,31 @@ class DepthwiseConv final : public Kernel {
   std::string_view name() const override { return name_; }
   double Flops() const override { return plan_.params.Flops(); }
   bool CanOverwriteInput(std::size_t i) const override { return i == kConvAddend; }
+  // For weights that are computed, as where one picture's features are looked for in another's.
+  std::size_t ScratchBytesPerThread() const override {
+    if (plan_.weights != nullptr) return 0;
+    return static_cast<std::size_t>(Taps(plan_.params) * FloatLanes()) * sizeof(float);
+  }
 
   void Run(const RunContext& run) const override {
     const BlockedLayout &in = plan_.input, &out = plan_.output;
     const std::int64_t tasks = plan_.params.batch * out.blocks * plan_.bands;
-    run.parallel.For(tasks, [&](std::int64_t task, int) {
+    run.parallel.For(tasks, [&](std::int64_t task, int thread) {
       const std::int64_t y = task % plan_.bands * plan_.band_rows;
       const std::int64_t block = task / plan_.bands % out.blocks;
       const std::int64_t image = task / (plan_.bands * out.blocks);
       const std::int64_t to =
           image * out.image_stride + block * out.plane_stride + y * out.row_stride;
+      const float* weights;
+      if (plan_.weights != nullptr) {
+        weights = DepthwiseWeights(plan_, block);
+      } else {
+        auto* const packed = run.Scratch<float>(thread);
+        PackBlock(plan_.params, block, run.inputs[1].data<float>(), packed);
+        weights = packed;
+      }
       RunDepthwiseBand(plan_, {.block = block,
+                               .weights = weights,
                                .rows = {y, std::min(out.height, y + plan_.band_rows)},
                                .in = run.inputs[0].data<float>() + image * in.image_stride +
                                      block * in.plane_stride,
@@ -258,6 +276,10 @@ void RunDepthwiseBand(const DepthwisePlan& plan, const DepthwiseBand& band) {
   HWY_DYNAMIC_DISPATCH(RunDepthwiseBandOfTarget)(plan, band);
 }
 
+const float* DepthwiseWeights(const DepthwisePlan& plan, std::int64_t block) {
+  return plan.weights->As<float>() + block * Taps(plan.params) * FloatLanes();
+}
+
 DepthwisePlan MakeDepthwisePlan(const ConvParams& params, const ConvConstants& constants,
                                 PackCache& packs) {
   const std::int64_t lanes = FloatLanes();
@@ -269,9 +291,12 @@ DepthwisePlan MakeDepthwisePlan(const ConvParams& params, const ConvConstants& c
   return {.params = p,
           .input = BlockedLayout({p.batch, p.in_channels, p.in_height, p.in_width}),
           .output = BlockedLayout({p.batch, p.out_channels, p.out_height, p.out_width}),
-          .weights = packs.Get<AlignedBuffer>(
-              constants.weights, StrCat("depthwise_conv ", lanes, " lanes"),
-              [&] { return PackDepthwiseWeights(p, lanes, constants.weights->data<float>()); }),
+          .weights =
+              constants.weights == nullptr
+                  ? nullptr
+                  : packs.Get<AlignedBuffer>(
+                        constants.weights, StrCat("depthwise_conv ", lanes, " lanes"),
+                        [&] { return PackDepthwiseWeights(p, constants.weights->data<float>()); }),
           .operands = PackEpilogue(p.epilogue, constants.bias.get(), constants.slope.get(),
                                    p.out_channels, (p.out_channels + lanes - 1) / lanes * lanes),
           .band_rows = rows,

@@ -13,16 +13,21 @@ namespace tessera {
 struct DepthwisePlan {
   ConvParams params;
   BlockedLayout input, output;
-  std::shared_ptr<const AlignedBuffer> weights;  // [block][tap][lanes]
+  // [block][tap][lanes]; null if they are known at run time only.
+  std::shared_ptr<const AlignedBuffer> weights;
   EpilogueOperands operands;
   std::int64_t band_rows, bands;  // output rows of a task, and tasks for a block
 };
+// Weights of a block: those of the plan.
+const float* DepthwiseWeights(const DepthwisePlan& plan, std::int64_t block);
+// Weights need not be constant.
 DepthwisePlan MakeDepthwisePlan(const ConvParams& params, const ConvConstants& constants,
                                 PackCache& packs);
 
 // Some output rows of one block, and where they and their input lie.
 struct DepthwiseBand {
   std::int64_t block;
+  const float* weights;  // of the block, [tap][lanes]
   Range rows;
   const float* in;  // input row in_first of the block; strides in floats
   std::int64_t in_first = 0;

@@ -8,6 +8,7 @@ namespace tessera {
 
 int WidenFloat16(Graph& graph);
 int RemoveIdentity(Graph& graph);
+int DropReshape(Graph& graph);
 int FoldBatchNorm(Graph& graph);
 int FoldPad(Graph& graph);
 int FoldPointwise(Graph& graph);

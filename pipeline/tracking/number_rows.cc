@@ -33,7 +33,7 @@ std::optional<double> ToNumber(std::string_view word) {
 
 }  // namespace
 
-NumberRows::NumberRows(const std::filesystem::path& path) : shown_name_(DisplayName(path)) {
+NumberRows::NumberRows(const std::filesystem::path& path) : shown_name_(InputName(path)) {
   file_ = Naming(shown_name_, [&] { return OpenInput(path); });
   has_words_ = NextWords();
   if (!has_words_ || std::any_of(words_.begin(), words_.end(), ToNumber)) return;

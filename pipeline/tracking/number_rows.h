@@ -17,9 +17,11 @@ namespace tessera {
 // empty or begin with '#' are left out, separators at a line's end too. Holds one line at a time.
 class NumberRows {
  public:
-  // Reads the header: a first line without any number. Throws Error, which names the file, as all
-  // errors here do.
+  // Reads the header: a first line without any number. "-" is standard input. Throws Error, which
+  // names the file, as all errors here do.
   explicit NumberRows(const std::filesystem::path& path);
+  NumberRows(const NumberRows&) = delete;
+  NumberRows& operator=(const NumberRows&) = delete;
 
   // The words of the header, in lower case; none if there is no header.
   const std::vector<std::string>& header() const { return header_; }

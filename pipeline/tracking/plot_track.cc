@@ -107,7 +107,14 @@ class ScoreChart {
   void Draw(std::span<const TrackRecord> records) {
     ShadeLost(records);
     DrawScoreAxis();
-    if (!records.empty()) DrawFrameAxis();
+    if (records.empty()) {
+      DrawText(page_, "no frames",
+               {area_.x + (area_.width - TextWidth("no frames", kLetters)) / 2,
+                area_.y + area_.height * 0.625 + kLetters / 2},
+               kLetters, kInk);
+      return;
+    }
+    DrawFrameAxis();
     DrawScores(records);
   }
 

@@ -27,7 +27,7 @@ void Presence::Reset() {
 
 void Presence::Followed(double score) {
   const double logit = Logit(score);
-  if (logit < std::max(lost_below_, kLostShare * usual_)) {
+  if (!(logit >= std::max(lost_below_, kLostShare * usual_))) {  // so with what is no number
     ++doubts_;
     return;
   }

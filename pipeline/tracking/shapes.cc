@@ -89,14 +89,14 @@ void DrawTab(cv::Mat& picture, const std::string& text, const Box& box, TabPlace
                       static_cast<int>(std::ceil(height + 2 * padding)));
   if (size.width > picture.cols || size.height > picture.rows) return;
 
-  const double half = outline / 2.0 + EdgeWidth(outline), bottom = box.y + box.height;
-  double top = 0;
-  if (place == TabPlace::kAbove) {
-    const double above = box.y - half - size.height;
-    top = above >= 0 ? above : box.y + half;
-  } else {
-    const double below = bottom + half;
-    top = below + size.height <= picture.rows ? below : bottom - half - size.height;
+  const double half = outline / 2.0 + EdgeWidth(outline);
+  const double above = box.y - half - size.height, below = box.y + box.height + half;
+  const bool has_above = above >= 0, has_below = below + size.height <= picture.rows;
+  double top = place == TabPlace::kAbove ? box.y + half : below - 2 * half - size.height;
+  if (has_above && (place == TabPlace::kAbove || !has_below)) {
+    top = above;
+  } else if (has_below) {
+    top = below;
   }
   const cv::Rect area(
       cv::Point(

@@ -29,9 +29,9 @@ double TextWidth(const std::string& text, double height);
 
 enum class TabPlace : std::uint8_t { kAbove, kBelow };
 
-// Text on a ground of `colour` that is joined to an outline of so many pixels at its left, on that
-// side or, where the picture ends there, within; always wholly in the picture. Left out if it is
-// larger than the picture.
+// Text on a ground of `colour` that is joined to the left of a box's outline of that width: on the
+// side that is asked for, else on the opposite one, and within the box where the picture has room
+// for neither. Always wholly in the picture; left out if it is larger than that.
 void DrawTab(cv::Mat& picture, const std::string& text, const Box& box, TabPlace place,
              const cv::Scalar& colour, int outline, double height);
 

@@ -17,7 +17,9 @@ struct TrackStep {
 };
 
 // CSV with the columns frame, cx0, cy0, w0, h0, crop_x, crop_y, crop_side, row, col, score,
-// penalty, rank_margin, cx1, cy1, w1, h1 and a header that names them. Errors name file and line.
+// penalty, rank_margin, cx1, cy1, w1, h1 and a header that names them. Numbers are written with the
+// digits that it takes to read the same ones again. Errors name the file, those of reading the
+// line too; writing is one if the file exists without `overwrite`.
 std::vector<TrackStep> ReadSteps(const std::filesystem::path& path);
 void WriteSteps(const std::filesystem::path& path, const std::vector<TrackStep>& steps,
                 bool overwrite);

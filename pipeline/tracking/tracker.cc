@@ -15,7 +15,23 @@
 namespace tessera {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+// Adds the time of its life to a sum of seconds.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& seconds) : seconds_(seconds) {}
+  ~Stopwatch() { seconds_ += std::chrono::duration<double>(Clock::now() - begin_).count(); }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  double& seconds_;
+  const Clock::time_point begin_ = Clock::now();
+};
+
+std::int64_t WholeSide(double side) {
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::nearbyint(side)));
+}
 
 }  // namespace
 
@@ -46,6 +62,7 @@ struct Tracker::Impl {
   double SearchSide() const { return TemplateSide() * config.search_size / config.template_size; }
 
   void SetFrameSize(const FrameView& frame);
+  void StartSearch();
   Look LookAt(const FrameView& frame, double cx, double cy, double enlargement,
               double window_influence);
   // The target is where it was seen.
@@ -54,19 +71,6 @@ struct Tracker::Impl {
   Box BoxInFrame() const;
   TrackResult UpdateTracked(const FrameView& frame);
   TrackResult UpdateLost(const FrameView& frame);
-
-  template <typename Work>
-  auto Timed(Work&& work) {
-    const Clock::time_point begin = Clock::now();
-    struct AtEnd {
-      Impl& impl;
-      Clock::time_point begin;
-      ~AtEnd() {
-        impl.network_seconds += std::chrono::duration<double>(Clock::now() - begin).count();
-      }
-    } at_end{*this, begin};
-    return work();
-  }
 
   std::unique_ptr<SiameseNetwork> network;
   const TrackerConfig config;
@@ -90,9 +94,21 @@ struct Tracker::Impl {
 
 void Tracker::Impl::SetFrameSize(const FrameView& frame) {
   if (frame.width == frame_width && frame.height == frame_height) return;
+  const auto width = static_cast<double>(frame.width), height = static_cast<double>(frame.height);
+  if (frame_width > 0) {
+    // A stream that changes its resolution shows the same scene.
+    const double x_scale = width / static_cast<double>(frame_width),
+                 y_scale = height / static_cast<double>(frame_height);
+    for (State* s : {&state, &seen}) {
+      s->cx *= x_scale;
+      s->cy *= y_scale;
+      s->width = std::max(config.min_side, s->width * x_scale);
+      s->height = std::max(config.min_side, s->height * y_scale);
+    }
+  }
   frame_width = frame.width;
   frame_height = frame.height;
-  const auto width = static_cast<double>(frame.width), height = static_cast<double>(frame.height);
+  if (path) StartSearch();
   // No box is larger than the frame, if that is not smaller than the smallest box.
   const double longest = std::max({width, height, config.min_side});
   const double side = (1 + 2 * config.context) * longest;
@@ -100,8 +116,11 @@ void Tracker::Impl::SetFrameSize(const FrameView& frame) {
   search_cutter.Reserve(
       std::llround(SearchPath::kMaxEnlargement * side * config.search_size / config.template_size) +
       1);
-  // Where the target is lost it is looked for in the new frame's places.
-  if (path) path.emplace(width, height, state.cx, state.cy, SearchSide());
+}
+
+void Tracker::Impl::StartSearch() {
+  path.emplace(static_cast<double>(frame_width), static_cast<double>(frame_height), state.cx,
+               state.cy, SearchSide());
 }
 
 Tracker::Impl::Look Tracker::Impl::LookAt(const FrameView& frame, double cx, double cy,
@@ -110,11 +129,13 @@ Tracker::Impl::Look Tracker::Impl::LookAt(const FrameView& frame, double cx, dou
             .scale = config.template_size / (TemplateSide() * enlargement),
             .cx = cx,
             .cy = cy};
-  const auto side = static_cast<std::int64_t>(std::nearbyint(SearchSide() * enlargement));
-  step.window = WindowAround(cx, cy, side);
+  step.window = WindowAround(cx, cy, WholeSide(SearchSide() * enlargement));
   search_cutter.Cut(frame, step.window, fill, search_patch.data<float>());
-  const SiameseNetwork::Maps maps =
-      Timed([&] { return network->Search(search_patch.view(), team); });
+  SiameseNetwork::Maps maps;
+  {
+    const Stopwatch watch(network_seconds);
+    maps = network->Search(search_patch.view(), team);
+  }
   look.choice =
       ranking.Choose(maps, state.width * look.scale, state.height * look.scale, window_influence);
   step.row = look.choice.row;
@@ -159,8 +180,7 @@ TrackResult Tracker::Impl::UpdateTracked(const FrameView& frame) {
   if (!presence.lost()) return {state.box(), score, false};
   // In the frames of doubt it may have followed anything.
   state = seen;
-  path.emplace(static_cast<double>(frame_width), static_cast<double>(frame_height), state.cx,
-               state.cy, SearchSide());
+  StartSearch();
   return {BoxInFrame(), score, true};
 }
 
@@ -194,6 +214,7 @@ void Tracker::SetState(const State& state) {
   impl_->state = impl_->seen = state;
   impl_->presence.Reset();
   impl_->path.reset();
+  impl_->frame_width = impl_->frame_height = 0;  // it is the next frame's, whatever size that has
 }
 
 void Tracker::Init(const FrameView& frame, const Box& box) {
@@ -219,12 +240,13 @@ void Tracker::Init(const FrameView& frame, const Box& box) {
   const std::array<double, 3> mean = MeanColour(frame);
   std::transform(mean.begin(), mean.end(), t.fill.begin(),
                  [](double level) { return static_cast<std::uint8_t>(level); });
-  const auto side =
-      std::max<std::int64_t>(1, static_cast<std::int64_t>(std::nearbyint(t.TemplateSide())));
-  t.template_cutter.Cut(frame, WindowAround(t.state.cx, t.state.cy, side), t.fill,
-                        t.template_patch.data<float>());
+  t.template_cutter.Cut(frame, WindowAround(t.state.cx, t.state.cy, WholeSide(t.TemplateSide())),
+                        t.fill, t.template_patch.data<float>());
   t.network_seconds = 0;
-  t.Timed([&] { t.network->SetTemplate(t.template_patch.view(), t.team); });
+  {
+    const Stopwatch watch(t.network_seconds);
+    t.network->SetTemplate(t.template_patch.view(), t.team);
+  }
   t.ready = true;
 }
 

@@ -20,7 +20,7 @@ namespace tessera {
 struct TrackResult {
   Box box;
   double score = 0;   // of the target at that box, 0 to 1, as the network gave it
-  bool lost = false;  // the box is where the target was last seen
+  bool lost = false;  // the box is where the target was last seen, moved into the frame
 };
 
 class Tracker {
@@ -51,7 +51,10 @@ class Tracker {
   // Throws Error if the box is empty, no number, or wholly outside.
   void Init(const FrameView& frame, const Box& box);
 
-  // Finds the target in the next frame. Allocates nothing, unless the frame's size has changed.
+  // Finds the target in the next frame. Allocates nothing, unless the frame's size has changed:
+  // then the box is taken to have changed with it.
+  //
+  // The box of a target that is not lost may reach beyond the frame, but its centre does not.
   TrackResult Update(const FrameView& frame);
 
   // For comparisons with other implementations, one step at a time: the state that the next Update

@@ -551,6 +551,38 @@ TEST_P(ConvOpTest, AgreesWithItsPlainKernelWhateverIsChosen) {
   }
 }
 
+// As where the features of one picture are looked for in those of another.
+TEST_P(ConvOpTest, WeightsOfDepthwiseLayersMayBeComputed) {
+  for (const std::int64_t channels : {3, 40, 96}) {
+    for (const std::int64_t batch : {1, 2}) {
+      ConvOp op("Conv");
+      op.attributes().Set("group", channels);
+      op.attributes().Set("pads", std::vector<std::int64_t>{1, 2, 1, 0});
+      op.AddInput(RandomTensor({batch, channels, 16, 17}, random_), false);
+      op.AddInput(RandomTensor({channels, 1, 4, 4}, random_), false);
+      if (channels != 96) op.AddInput(RandomTensor({channels}, random_), true);
+      const Tensor got = op.Run();
+      EXPECT_EQ(op.kernel_name(), "conv4x4_depthwise");
+      const Tensor wanted = op.Run(true);
+      ASSERT_EQ(got.shape(), wanted.shape());
+      for (std::int64_t i = 0; i < got.size(); ++i) {
+        ASSERT_NEAR(got.data<float>()[i], wanted.data<float>()[i], 1e-4) << channels;
+      }
+    }
+  }
+  // A computed bias is for the general kernel.
+  ConvOp op("Conv");
+  op.attributes().Set("group", std::int64_t{40});
+  op.AddInput(RandomTensor({1, 40, 9, 9}, random_), false);
+  op.AddInput(RandomTensor({40, 1, 3, 3}, random_), false);
+  op.AddInput(RandomTensor({40}, random_), false);
+  const Tensor got = op.Run();
+  EXPECT_EQ(op.kernel_name(), "conv_gemm");
+  const Tensor wanted = op.Run(true);
+  for (std::int64_t i = 0; i < got.size(); ++i)
+    ASSERT_NEAR(got.data<float>()[i], wanted.data<float>()[i], 1e-4);
+}
+
 // Few output channels: the input is taken in the layout that it has.
 TEST_P(ConvOpTest, TakesBlockedInputOfNarrowLayers) {
   ConvOp op("Conv");

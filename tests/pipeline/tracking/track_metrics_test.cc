@@ -70,9 +70,9 @@ TEST(TrackMetrics, BoxesThatAreNoNumbersHitNothing) {
   EXPECT_EQ(metrics.mean_overlap, 0);
 }
 
-// What tracking/metrics.py says of the boxes of the validated reference. SPEC.md, section 10, has
-// these numbers to three digits, reckoned before the boxes were rounded: 0.743 and 0.856 there, as
-// one frame was above one threshold more.
+// What tracking/metrics.py says of the boxes of the validated reference. The table of its SPEC.md,
+// section 10, has these numbers to three digits, but 0.743 and 0.856 for crossing v2 and dog1 v3:
+// one frame more above one threshold, as its boxes were not rounded yet.
 TEST(TrackMetrics, AgreeWithTheReference) {
   const auto shared = SharedFolder();
   if (!shared) GTEST_SKIP() << "no shared folder";
