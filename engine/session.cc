@@ -10,6 +10,7 @@
 #include "engine/onnx_import.h"
 #include "engine/passes.h"
 #include "engine/receptive_field.h"
+#include "engine/split.h"
 #include "simd/cpu_target.h"
 
 namespace tessera {
@@ -66,9 +67,16 @@ std::vector<std::string> PassNames() {
 
 struct Session::Impl {
   Impl(Graph imported, const SessionOptions& options)
-      : network(Canonical(std::move(imported), options),
-                {DisabledPasses(options.disabled_passes), options.reference}, packs,
-                options.max_plans) {}
+      : Impl(Canonical(std::move(imported), options),
+             {DisabledPasses(options.disabled_passes), options.reference}, options.max_plans,
+             std::make_shared<PackCache>()) {}
+
+  Impl(Graph canonical, const PlanOptions& plan_options, int most_plans,
+       std::shared_ptr<PackCache> shared_packs)
+      : plan_options(plan_options),
+        max_plans(most_plans),
+        packs(std::move(shared_packs)),
+        network(std::move(canonical), plan_options, *packs, max_plans) {}
 
   static Graph Canonical(Graph graph, const SessionOptions& options) {
     CheckCpuTarget();
@@ -79,7 +87,10 @@ struct Session::Impl {
     return graph;
   }
 
-  PackCache packs;
+  const PlanOptions plan_options;
+  const int max_plans;
+  const std::shared_ptr<PackCache> packs;  // those of a part are the whole's
+  bool fixed_shapes = false;               // takes inputs of the declared shapes only
   Network network;
 
   const Graph& graph() const { return network.graph(); }
@@ -98,21 +109,33 @@ struct Session::Impl {
     return static_cast<std::size_t>(it - decls.begin());
   }
 
-  void CheckRank(std::size_t i, const Shape& shape) const {
+  // A part of the network, for the shapes that its inputs are declared with.
+  std::shared_ptr<Session> Part(Graph part) const {
+    auto impl = std::make_unique<Impl>(std::move(part), plan_options, max_plans, packs);
+    impl->fixed_shapes = true;
+    return std::shared_ptr<Session>(new Session(std::move(impl)));
+  }
+
+  void CheckShape(std::size_t i, const Shape& shape) const {
     const ValueDecl& decl = graph().input_decls[i];
+    if (fixed_shapes) {
+      Require(std::equal(shape.begin(), shape.end(), decl.dims.begin(), decl.dims.end()),
+              graph().file, ": input '", decl.name, "' of a part of the network is ",
+              Shape(decl.dims), ", got ", shape);
+    }
     Require(!decl.has_shape || static_cast<int>(decl.dims.size()) == shape.rank(), graph().file,
             ": input '", decl.name, "' has ", decl.dims.size(), " dimensions, got ", shape);
   }
 
-  void CheckRanks(std::span<const Shape> shapes) const {
+  void CheckShapes(std::span<const Shape> shapes) const {
     Require(shapes.size() == graph().inputs.size(), graph().file, ": ", shapes.size(),
             " inputs given, the model has ", graph().inputs.size());
-    for (std::size_t i = 0; i < shapes.size(); ++i) CheckRank(i, shapes[i]);
+    for (std::size_t i = 0; i < shapes.size(); ++i) CheckShape(i, shapes[i]);
   }
 
   // Inputs of these shapes, without bytes.
   std::vector<TensorView> Views(std::span<const Shape> shapes) const {
-    CheckRanks(shapes);
+    CheckShapes(shapes);
     std::vector<TensorView> views;
     for (std::size_t i = 0; i < shapes.size(); ++i) {
       views.push_back({graph().input_decls[i].dtype, Layout::kRowMajor, shapes[i], nullptr});
@@ -174,8 +197,19 @@ std::size_t Session::ArenaBytes(std::span<const Shape> input_shapes) {
                     [&] { return impl_->network.ArenaBytes(impl_->Views(input_shapes)); });
 }
 
+Session::Parts Session::Split(std::string_view input, std::span<const Shape> input_shapes) {
+  impl_->CheckShapes(input_shapes);
+  const std::size_t index = impl_->InputIndex(input);
+  return WithErrors(impl_->graph().file, [&] {
+    Graph graph = impl_->graph();
+    InferShapes(graph, input_shapes);
+    GraphParts parts = SplitAfterInput(graph, index);
+    return Parts{impl_->Part(std::move(parts.first)), impl_->Part(std::move(parts.rest))};
+  });
+}
+
 std::optional<ReceptiveField> Session::FindReceptiveField(std::span<const Shape> input_shapes) {
-  impl_->CheckRanks(input_shapes);
+  impl_->CheckShapes(input_shapes);
   const auto field_at = [&](std::span<const Shape> shapes) -> std::optional<ReceptiveField> {
     Graph graph = impl_->graph();
     InferShapes(graph, shapes);
@@ -215,7 +249,7 @@ void Session::Run(std::span<const NamedView> inputs, std::vector<Tensor>& output
             graph.file, ": input '", in.name, "' is ", declared, ", got ", in.tensor.dtype);
     Require(in.tensor.layout == Layout::kRowMajor && in.tensor.present(), graph.file, ": input '",
             in.name, "' has to be a row-major tensor");
-    impl_->CheckRank(i, in.tensor.shape);
+    impl_->CheckShape(i, in.tensor.shape);
     views[i] = in.tensor;
   }
   for (std::size_t i = 0; i < count; ++i) {

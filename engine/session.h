@@ -133,6 +133,16 @@ class Session {
   void Run(std::span<const NamedView> inputs, std::vector<Tensor>& outputs,
            Parallel* parallel = nullptr, RunProfile* profile = nullptr);
 
+  // The network in two sessions that give its outputs when they run one after the other: `first`
+  // computes what the input `input` alone decides, `rest` the outputs from that (inputs that are
+  // called as first's outputs are) and from the other inputs. So what does not change from run to
+  // run, as the target that a tracker looks for, is computed once. Results are those of the whole
+  // but for the rounding of steps that would have been fused across the cut. Both parts take these
+  // shapes only (order of inputs()); weights, packed ones too, are shared with this session.
+  // Throws Error as InferOutputs does, and if no input has that name.
+  struct Parts;
+  Parts Split(std::string_view input, std::span<const Shape> input_shapes);
+
   // The field of output 0 on input 0, for inputs about as large as `input_shapes`, or nullopt when
   // an output pixel depends on the whole input (or this cannot be told).
   std::optional<ReceptiveField> FindReceptiveField(std::span<const Shape> input_shapes);
@@ -144,6 +154,10 @@ class Session {
   struct Impl;
   explicit Session(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
+};
+
+struct Session::Parts {
+  std::shared_ptr<Session> first, rest;
 };
 
 }  // namespace tessera

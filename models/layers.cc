@@ -6,21 +6,35 @@ namespace tessera {
 
 using Value = GraphBuilder::Value;
 
-Value Conv(GraphBuilder& graph, const std::string& name, const Value& x, const ConvSpec& spec) {
-  const double fan_in = static_cast<double>(spec.in * spec.kernel * spec.kernel);
-  std::vector<Value> inputs = {
-      x, graph.Weight(name + ".weight", {spec.out, spec.in, spec.kernel, spec.kernel},
-                      {.mean = 0, .deviation = spec.gain / std::sqrt(fan_in)})};
+ConvWeights MakeConvWeights(GraphBuilder& graph, const std::string& name, const ConvSpec& spec) {
+  const std::int64_t in = spec.in / spec.groups;
+  const double fan_in = static_cast<double>(in * spec.kernel * spec.kernel);
+  ConvWeights weights;
+  weights.weight = graph.Weight(name + ".weight", {spec.out, in, spec.kernel, spec.kernel},
+                                {.mean = 0, .deviation = spec.gain / std::sqrt(fan_in)});
   if (spec.bias) {
-    inputs.push_back(graph.Weight(name + ".bias", {spec.out},
-                                  {.mean = spec.bias_mean, .deviation = 0.02 * spec.gain}));
+    weights.bias = graph.Weight(name + ".bias", {spec.out},
+                                {.mean = spec.bias_mean, .deviation = 0.02 * spec.gain});
   }
+  return weights;
+}
+
+Value Conv(GraphBuilder& graph, const std::string& name, const Value& x, const ConvSpec& spec,
+           const ConvWeights& weights) {
+  std::vector<Value> inputs = {x, weights.weight};
+  if (!weights.bias.empty()) inputs.push_back(weights.bias);
   const std::int64_t pad = spec.kernel / 2;
-  return graph.Node("Conv", name, std::move(inputs),
-                    {{"dilations", std::vector<std::int64_t>{1, 1}},
-                     {"kernel_shape", std::vector<std::int64_t>{spec.kernel, spec.kernel}},
-                     {"pads", std::vector<std::int64_t>{pad, pad, pad, pad}},
-                     {"strides", std::vector<std::int64_t>{spec.stride, spec.stride}}});
+  std::vector<GraphBuilder::Attribute> attributes = {
+      {"dilations", std::vector<std::int64_t>{1, 1}},
+      {"kernel_shape", std::vector<std::int64_t>{spec.kernel, spec.kernel}},
+      {"pads", std::vector<std::int64_t>{pad, pad, pad, pad}},
+      {"strides", std::vector<std::int64_t>{spec.stride, spec.stride}}};
+  if (spec.groups > 1) attributes.push_back({"group", spec.groups});
+  return graph.Node("Conv", name, std::move(inputs), std::move(attributes));
+}
+
+Value Conv(GraphBuilder& graph, const std::string& name, const Value& x, const ConvSpec& spec) {
+  return Conv(graph, name, x, spec, MakeConvWeights(graph, name, spec));
 }
 
 Value UpsampleNearest(GraphBuilder& graph, const std::string& name, const Value& x, int scale) {

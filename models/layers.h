@@ -18,13 +18,24 @@ struct ConvSpec {
   std::int64_t in = 0, out = 0;  // channels
   std::int64_t kernel = 3;
   std::int64_t stride = 1;
+  std::int64_t groups = 1;  // as many as channels: depthwise
   bool bias = true;
   double gain = kReluGain;
   double bias_mean = 0;
 };
 
-// A square convolution, padded so that stride 1 keeps height and width. Weights NAME.weight and
-// NAME.bias.
+struct ConvWeights {
+  GraphBuilder::Value weight;
+  GraphBuilder::Value bias;  // empty without one
+};
+
+// NAME.weight and NAME.bias.
+ConvWeights MakeConvWeights(GraphBuilder& graph, const std::string& name, const ConvSpec& spec);
+
+// A square convolution, padded so that stride 1 keeps height and width.
+GraphBuilder::Value Conv(GraphBuilder& graph, const std::string& name, const GraphBuilder::Value& x,
+                         const ConvSpec& spec, const ConvWeights& weights);
+// The same with weights of its own.
 GraphBuilder::Value Conv(GraphBuilder& graph, const std::string& name, const GraphBuilder::Value& x,
                          const ConvSpec& spec);
 

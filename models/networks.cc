@@ -4,6 +4,7 @@
 
 #include "models/f5dctnet.h"
 #include "models/rrdbnet.h"
+#include "models/siamese.h"
 #include "models/span.h"
 #include "models/srvgg.h"
 
@@ -45,6 +46,8 @@ constexpr NetworkDef kNetworks[] = {
      [](GraphBuilder& graph) {
        DefineF5DctNet(graph, {{16, 32, 64, 96}, Downsampling::kStridedConv});
      }},
+    {"siamese-two-tower", "Tracker with both towers and the head in one network", 14,
+     DefineSiameseTwoTower},
 };
 
 // Zeros: enough to count with.

@@ -17,6 +17,10 @@ namespace {
 // No frame reaches so far, and sums of such numbers are far from overflow.
 constexpr std::int64_t kFarAway = std::int64_t{1} << 40;
 
+// The weights of two taps add up to 2048 then: in single precision 1 - t is off by 2^-25 at most,
+// and t is a tie between two weights or at least 1 / (4096 * kMaxOut) away from one.
+constexpr std::int64_t kMaxOut = 4096;
+
 std::int64_t FirstPixel(double centre, std::int64_t side) {
   const double first = std::floor(centre - (static_cast<double>(side) + 1) / 2 + 0.5);
   constexpr auto kLimit = static_cast<double>(kFarAway);
@@ -74,15 +78,16 @@ struct PatchCutter::Impl {
 
   void Reserve(std::int64_t pixels);
   void SetColumns(const CropWindow& window, std::int64_t begin, std::int64_t end, bool inside);
-  void ScaleRow(const std::uint8_t* row, std::int16_t* scaled);
 
-  // Columns of the frame around the visible ones, so that whatever lies beyond has a place.
-  static constexpr std::int64_t kLeft = 2, kRight = 3;
+  // Columns around the visible ones, so that whatever lies beyond has a place; blocks of taps that
+  // begin at the last one do not reach further.
+  static constexpr std::int64_t kLeft = 2, kRight = 6;
 
   std::int64_t out, columns;
   PixelScaling scaling;
-  AlignedBuffer pairs, high, low;
-  std::vector<std::int64_t> offsets;  // in the order of CropTaps
+  // See CropTaps.
+  bool apart = false;
+  AlignedBuffer offset, near, far, weight;
   AlignedBuffer scaled[2];
   std::vector<std::uint8_t> row, fill_row;
   std::vector<float> last;  // rows whose vectors would reach beyond a plane
@@ -92,10 +97,10 @@ PatchCutter::Impl::Impl(std::int64_t out_size, const PixelScaling& pixel_scaling
     : out(out_size),
       columns(static_cast<std::int64_t>(RoundUp(Size(out_size), Size(kCropGroup)))),
       scaling(pixel_scaling),
-      pairs(Size(columns) * 8),
-      high(Size(columns) * 8 * sizeof(std::int16_t)),
-      low(high.size()),
-      offsets(Size(columns)),
+      offset(Size(columns) * sizeof(std::ptrdiff_t)),
+      near(Size(columns) * 8),
+      far(near.size()),
+      weight(Size(columns) * 4 * sizeof(std::int16_t)),
       last(3 * Size(columns)) {
   for (AlignedBuffer& buffer : scaled)
     buffer = AlignedBuffer(Size(columns) * 4 * sizeof(std::int16_t));
@@ -113,36 +118,48 @@ void PatchCutter::Impl::Reserve(std::int64_t pixels) {
 void PatchCutter::Impl::SetColumns(const CropWindow& window, std::int64_t begin, std::int64_t end,
                                    bool inside) {
   const Axis axis(window.side, out);
-  for (std::int64_t place = 0; place < columns; ++place) {
-    Tap tap = axis[std::min(CropColumn(place, columns), out - 1)];
-    if (tap.first < 0) tap = Tap{};
-    if (tap.first >= window.side - 1) tap = Tap{window.side - 1};
-    offsets[Size(place)] =
-        3 * (inside ? tap.first
-                    : std::clamp(window.x + tap.first, begin - kLeft, end) - (begin - kLeft));
-    const int weights[2] = {tap.weight0, tap.weight1};
-    for (std::int64_t side = 0; side < 2; ++side) {
-      const std::int64_t at = side * 4 * columns + place / 2 * 8 + place % 2 * 2;
-      for (const std::int64_t i : {at, at + 1, at + 4, at + 5}) {
-        high.As<std::int16_t>()[i] = static_cast<std::int16_t>(weights[side] / 32);
-        low.As<std::int16_t>()[i] = static_cast<std::int16_t>(weights[side] % 32);
+  auto* offsets = offset.As<std::ptrdiff_t>();
+  auto* weights = weight.As<std::int16_t>();
+  auto* near_places = near.As<std::uint8_t>();
+  auto* far_places = far.As<std::uint8_t>();
+  apart = false;
+  for (std::int64_t block = 0; block < columns / 2; ++block) {
+    for (std::int64_t i = 0; i < 2; ++i) {
+      Tap tap = axis[std::min(2 * block + i, out - 1)];
+      if (tap.first < 0) tap = Tap{};
+      if (tap.first >= window.side - 1) tap = Tap{window.side - 1};
+      offsets[2 * block + i] =
+          3 * (inside ? tap.first
+                      : std::clamp(window.x + tap.first, begin - kLeft, end) - (begin - kLeft));
+      const bool second_is_near = tap.weight1 > tap.weight0;
+      const int far_weight = second_is_near ? tap.weight0 : tap.weight1;
+      const std::int64_t at = 8 * block + 2 * i;
+      for (const std::int64_t value : {at, at + 1, at + 4, at + 5}) {
+        weights[value] = static_cast<std::int16_t>(-32 * far_weight);
+        near_places[2 * value] = far_places[2 * value] = 0x80;
+        near_places[2 * value + 1] = second_is_near ? 3 : 0;
+        far_places[2 * value + 1] = second_is_near ? 0 : 3;
+      }
+    }
+    apart |= offsets[2 * block + 1] - offsets[2 * block] > 16 - 6;
+  }
+  for (std::int64_t block = 0; block < columns / 2; ++block) {
+    for (std::int64_t i = 0; i < 2; ++i) {
+      const auto place =
+          static_cast<std::uint8_t>(i * (apart ? 8 : offsets[2 * block + 1] - offsets[2 * block]));
+      const std::int64_t at = 2 * (8 * block + 2 * i) + 1;
+      for (std::uint8_t* places : {near_places + at, far_places + at}) {
+        places[0] += place;
+        places[2] = places[0] + 1;
+        places[8] = places[0] + 2;
+        places[10] = 0x80;
       }
     }
   }
 }
 
-void PatchCutter::Impl::ScaleRow(const std::uint8_t* from, std::int16_t* to) {
-  auto* pair = pairs.As<std::uint8_t>();
-  for (const std::int64_t offset : offsets) {
-    std::memcpy(pair, from + offset, 8);
-    pair += 8;
-  }
-  ScaleCropRow({columns, pairs.As<std::uint8_t>(), high.As<std::int16_t>(), low.As<std::int16_t>()},
-               to);
-}
-
 PatchCutter::PatchCutter(std::int64_t out, const PixelScaling& scaling) {
-  Require(out > 0, "patches of ", out, " pixels");
+  Require(out > 0 && out <= kMaxOut, "patches of ", out, " pixels");
   impl_ = std::make_unique<Impl>(out, scaling);
 }
 PatchCutter::~PatchCutter() = default;
@@ -154,14 +171,20 @@ void PatchCutter::Cut(const FrameView& frame, const CropWindow& window,
                       const std::array<std::uint8_t, 3>& fill, float* planes) {
   Impl& m = *impl_;
   const auto [x, y, side] = window;
-  Require(side > 0 && side <= kFarAway && std::abs(x) <= kFarAway && std::abs(y) <= kFarAway,
-          "a window of ", side, " pixels at ", x, ", ", y);
+  const auto is_near = [](std::int64_t v) { return -kFarAway <= v && v <= kFarAway; };
+  Require(side > 0 && is_near(side) && is_near(x) && is_near(y), "a window of ", side,
+          " pixels at ", x, ", ", y);
   const std::int64_t begin = std::clamp<std::int64_t>(x, 0, frame.width);
   const std::int64_t end = std::clamp<std::int64_t>(x + side, 0, frame.width);
   m.Reserve(end - begin);
-  // Taps are read by 8 bytes, which may reach beyond the window by two pixels.
-  const bool inside = x >= 0 && x + side + 2 <= frame.width;
+  const bool inside = x >= 0 && x + side + Impl::kRight <= frame.width;
   m.SetColumns(window, begin, end, inside);
+  const CropTaps taps{m.columns,
+                      m.offset.As<std::ptrdiff_t>(),
+                      m.apart,
+                      m.near.As<std::uint8_t>(),
+                      m.far.As<std::uint8_t>(),
+                      m.weight.As<std::int16_t>()};
   const std::int64_t margins = Impl::kLeft + Impl::kRight;
   FillPixels(fill, end - begin + margins, m.fill_row.data());
   if (!inside) FillPixels(fill, end - begin + margins, m.row.data());
@@ -190,7 +213,7 @@ void PatchCutter::Cut(const FrameView& frame, const CropWindow& window,
                   3 * Size(end - begin));
       pixels = m.row.data();
     }
-    m.ScaleRow(pixels, m.scaled[slot].As<std::int16_t>());
+    ScaleCropRow(taps, pixels, m.scaled[slot].As<std::int16_t>());
     held[slot] = row;
   };
 

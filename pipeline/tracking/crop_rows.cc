@@ -1,6 +1,7 @@
 #include "pipeline/tracking/crop_rows.h"
 
 #include <cstddef>
+#include <cstring>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "pipeline/tracking/crop_rows.cc"
@@ -16,21 +17,20 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET == HWY_SCALAR
 
-void ScaleRow(const CropTaps& taps, std::int16_t* scaled) {
-  for (std::int64_t place = 0; place < taps.columns; ++place) {
-    const std::uint8_t* left = taps.pairs + 8 * place;
-    const std::int64_t left_weight = place / 2 * 8 + place % 2 * 2;
-    const std::int64_t right_weight = left_weight + 4 * taps.columns;
-    const int a = 32 * taps.high[left_weight] + taps.low[left_weight];
-    const int b = 32 * taps.high[right_weight] + taps.low[right_weight];
-    const auto scale = [&](int channel) {
-      return static_cast<std::int16_t>((left[channel] * a + left[channel + 3] * b) >> 4);
-    };
-    std::int16_t* to = scaled + 2 * CropColumn(place, taps.columns);
-    to[0] = scale(0);
-    to[1] = scale(1);
-    to[2 * taps.columns] = scale(2);
-    to[2 * taps.columns + 1] = 0;
+void ScaleRow(const CropTaps& taps, const std::uint8_t* row, std::int16_t* scaled) {
+  for (std::int64_t block = 0; block < taps.columns / 2; ++block) {
+    const std::ptrdiff_t* offset = taps.offset + 2 * block;
+    std::uint8_t levels[16];
+    std::memcpy(levels, row + offset[0], 16);
+    if (taps.apart) std::memcpy(levels + 8, row + offset[1], 8);
+    std::int16_t* to = scaled + 4 * block;
+    for (std::int64_t i = 0; i < 8; ++i) {
+      const auto level = [&](std::uint8_t place) { return place < 16 ? levels[place] : 0; };
+      const std::int64_t at = 8 * block + i;
+      const int near = level(taps.near[2 * at + 1]), far = level(taps.far[2 * at + 1]);
+      to[i < 4 ? i : 2 * taps.columns + i - 4] =
+          static_cast<std::int16_t>(128 * near + (((near - far) * taps.weight[at]) >> 9));
+    }
   }
 }
 
@@ -57,34 +57,52 @@ std::int64_t SumRow(const std::uint8_t*, std::int64_t, std::array<std::uint64_t,
 using D16 = hn::ScalableTag<std::int16_t>;
 using D8 = hn::Repartition<std::uint8_t, D16>;
 
-void ScaleRow(const CropTaps& taps, std::int16_t* scaled) {
+template <bool kApart, class D>
+HWY_INLINE hn::Vec<D> LoadBlocks(D d, const std::uint8_t* row, const std::ptrdiff_t* offset) {
+  const hn::Half<D> half;
+  constexpr std::size_t kBlocks = hn::MaxLanes(d) / 16;
+  if constexpr (kBlocks > 1) {
+    return hn::Combine(d, LoadBlocks<kApart>(half, row, offset + kBlocks),
+                       LoadBlocks<kApart>(half, row, offset));
+  } else if constexpr (kApart) {
+    return hn::Combine(d, hn::LoadU(half, row + offset[1]), hn::LoadU(half, row + offset[0]));
+  } else {
+    return hn::LoadU(d, row + offset[0]);
+  }
+}
+
+template <bool kApart>
+void ScaleBlocks(const CropTaps taps, const std::uint8_t* row, std::int16_t* scaled) {
   const D16 d;
   const D8 d8;
+  const hn::Repartition<std::uint16_t, D16> du;
   const hn::Repartition<std::int64_t, D16> d64;
-  constexpr std::uint8_t kNone = 0x80;
-  // B and G of two columns, then their R, to 16 bits.
-  HWY_ALIGN static constexpr std::uint8_t kLeft[16] = {
-      0, kNone, 1, kNone, 8, kNone, 9, kNone, 2, kNone, kNone, kNone, 10, kNone, kNone, kNone};
-  HWY_ALIGN static constexpr std::uint8_t kRight[16] = {
-      3, kNone, 4, kNone, 11, kNone, 12, kNone, 5, kNone, kNone, kNone, 13, kNone, kNone, kNone};
-  const auto left = hn::LoadDup128(d8, kLeft), right = hn::LoadDup128(d8, kRight);
-  const std::int64_t half = 2 * taps.columns;  // values of half the columns
+  // Value i and those after it. Levels are looked up into high bytes and halved to 128 times the
+  // level: the high half of the product is what the far level adds, over 16, rounded down.
   const auto scale = [&](std::int64_t i) HWY_ATTR {
-    const auto pixels = hn::Load(d8, taps.pairs + 2 * i);
-    const auto a = hn::BitCast(d, hn::TableLookupBytesOr0(pixels, left));
-    const auto b = hn::BitCast(d, hn::TableLookupBytesOr0(pixels, right));
-    const std::int64_t j = i + 2 * half;
-    const auto high =
-        hn::Add(hn::Mul(a, hn::Load(d, taps.high + i)), hn::Mul(b, hn::Load(d, taps.high + j)));
-    const auto low =
-        hn::Add(hn::Mul(a, hn::Load(d, taps.low + i)), hn::Mul(b, hn::Load(d, taps.low + j)));
-    return hn::BitCast(d64, hn::Add(hn::Add(high, high), hn::ShiftRight<4>(low)));
+    const auto block = LoadBlocks<kApart>(d8, row, taps.offset + i / 4);
+    const auto look_up = [&](const std::uint8_t* places) HWY_ATTR {
+      const auto levels = hn::TableLookupBytesOr0(block, hn::Load(d8, places + 2 * i));
+      return hn::BitCast(d, hn::ShiftRight<1>(hn::BitCast(du, levels)));
+    };
+    const auto near = look_up(taps.near), far = look_up(taps.far);
+    return hn::BitCast(
+        d64, hn::Add(near, hn::MulHigh(hn::Sub(near, far), hn::Load(d, taps.weight + i))));
   };
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  for (std::int64_t i = 0; i < half; i += lanes) {
-    const auto first = scale(i), second = scale(i + half);
-    hn::Store(hn::BitCast(d, hn::InterleaveLower(d64, first, second)), d, scaled + i);
-    hn::Store(hn::BitCast(d, hn::InterleaveUpper(d64, first, second)), d, scaled + i + half);
+  std::int16_t* red = scaled + 2 * taps.columns;
+  for (std::int64_t i = 0; i < 4 * taps.columns; i += 2 * lanes) {
+    const auto first = scale(i), second = scale(i + lanes);
+    hn::Store(hn::BitCast(d, hn::ConcatEven(d64, second, first)), d, scaled + i / 2);
+    hn::Store(hn::BitCast(d, hn::ConcatOdd(d64, second, first)), d, red + i / 2);
+  }
+}
+
+void ScaleRow(const CropTaps& taps, const std::uint8_t* row, std::int16_t* scaled) {
+  if (taps.apart) {
+    ScaleBlocks<true>(taps, row, scaled);
+  } else {
+    ScaleBlocks<false>(taps, row, scaled);
   }
 }
 
@@ -157,8 +175,8 @@ HWY_EXPORT(SumRow);
 
 }  // namespace
 
-void ScaleCropRow(const CropTaps& taps, std::int16_t* scaled) {
-  HWY_DYNAMIC_DISPATCH(ScaleRow)(taps, scaled);
+void ScaleCropRow(const CropTaps& taps, const std::uint8_t* row, std::int16_t* scaled) {
+  HWY_DYNAMIC_DISPATCH(ScaleRow)(taps, row, scaled);
 }
 
 void BlendCropRows(const std::int16_t* above, const std::int16_t* below, int weight_above,

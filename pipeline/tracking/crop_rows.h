@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace tessera {
@@ -9,32 +10,27 @@ namespace tessera {
 // Output columns are computed in groups of so many.
 inline constexpr std::int64_t kCropGroup = 16;
 
-// The pixels of a source row that the output columns are made of, and their weights, for `columns`
-// columns, a multiple of kCropGroup. Columns are not in their order: see CropColumn. Everything
-// that follows is aligned to vectors.
+// What the output columns are made of, for `columns` of them, a multiple of kCropGroup. Two columns
+// are a block: the 16 bytes of a source row that hold the two neighbours of each. In each pair of
+// neighbours one is near, the other one far; the far one's weight is at most a half. A block's 8
+// values are B, G and B, G of its columns, then R, 0 and R, 0. All arrays are aligned to vectors.
 struct CropTaps {
   std::int64_t columns = 0;
-  // The two neighbours of each column, 8 bytes a column: B, G, R, B, G, R and two that do not
-  // matter.
-  const std::uint8_t* pairs = nullptr;
-  // Weights are 32 * high + low, so that 16 bits hold the products with levels. For two columns at
-  // a time: theirs, each twice, and the same again; first all of the left neighbours, then, after
-  // 4 * columns, all of the right ones.
-  const std::int16_t* high = nullptr;
-  const std::int16_t* low = nullptr;
+  // Bytes from the start of the row, two a block: its 16 bytes begin at the first one; if `apart`,
+  // 8 bytes begin at either.
+  const std::ptrdiff_t* offset = nullptr;
+  bool apart = false;
+  // 16 a block, two for each value: the first has its high bit set, the second is the place of the
+  // near or the far level in the block, or has its high bit set for 0.
+  const std::uint8_t* near = nullptr;
+  const std::uint8_t* far = nullptr;
+  // 8 a block: -32 * weight of the far level, weights being 0 to 1024.
+  const std::int16_t* weight = nullptr;
 };
 
-// The column at that place of CropTaps. The first half of the places are columns 0, 1, 4, 5, 8, 9
-// and so on, the second half the others: vectors of both halves then interleave to columns in
-// their order, whatever the length of vectors.
-constexpr std::int64_t CropColumn(std::int64_t place, std::int64_t columns) {
-  const std::int64_t half = columns / 2, in_half = place % half;
-  return in_half / 2 * 4 + in_half % 2 + place / half * 2;
-}
-
-// A row scaled horizontally: (weight * left + weight * right) / 16, rounded down, for each column
-// its B and G, then, after 2 * columns values, for each column its R and 0.
-void ScaleCropRow(const CropTaps& taps, std::int16_t* scaled);
+// A row scaled horizontally, levels times 128, rounded down: for each column its B and G, then,
+// after 2 * columns values, for each column its R and 0.
+void ScaleCropRow(const CropTaps& taps, const std::uint8_t* row, std::int16_t* scaled);
 
 // Where rows of the output go to.
 struct CropPlanes {

@@ -21,9 +21,11 @@ std::unique_ptr<FrameSink> OpenFrameSink(const std::filesystem::path& path,
   if (!status && !HasVideoExtension(path) && path.native().find('%') != std::string::npos)
     return MakePatternSink(path, options);
   Require(!status || options.overwrite, shown_name, ": exists already");
+  const auto source = StatusOf(options.source);
+  Require(!status || !source || IdOf(*status) != IdOf(*source), shown_name, ": is the input");
   if (HasVideoExtension(path)) return MakeVideoSink(path, options);
   Require(!HasPictureExtension(path), shown_name,
-          ": is a single picture; frames need a video, a folder or a pattern like %04d",
+          ": is a single picture; frames need a video, a folder, or a pattern like %04d",
           path.extension().native());
   Require(!path.has_extension(), shown_name, ": no video format has this extension; known are ",
           KnownVideoExtensions(), " (a folder of pictures is named with a '/' at the end)");

@@ -14,6 +14,8 @@ namespace tessera {
 struct SinkOptions {
   double frames_per_second = 25;  // of a video
   bool overwrite = false;
+  // What the frames come from, as for OpenFrameSource: not overwritten in any case.
+  std::filesystem::path source = {};
 };
 
 class FrameSink {
@@ -31,11 +33,14 @@ class FrameSink {
   std::vector<std::string> notes_;
 };
 
-// A video if `path` ends like one (mp4, mkv, avi, mov, webm, ...), else a folder, which is made;
-// its pictures are named like those of a source of pictures, else by their numbers; or a printf
-// pattern (out/%05d.png). Nothing is at `path` before Close (in a folder: each picture is complete
-// or not there), and nothing that was there is lost until then. Throws Error, which names the path,
-// if it cannot be written, or exists without `overwrite`.
+// A video if `path` ends with .mp4, .m4v, .mov, .mkv, .avi or .webm; a printf pattern of pictures
+// (out/%05d.png), numbered like the frames; else a folder of pictures, which is made. These are
+// named like those of the source, with an extension that can be written, else by their numbers
+// (000012.png). Nothing is at `path` before Close (in a folder: each picture is complete or not
+// there), and nothing that was there is lost until then.
+//
+// Throws Error, which names the path, if it cannot be written, is what `source` says, or, without
+// `overwrite`, exists: for pictures, if the folder holds any, or any of the pattern's names.
 std::unique_ptr<FrameSink> OpenFrameSink(const std::filesystem::path& path,
                                          const SinkOptions& options);
 

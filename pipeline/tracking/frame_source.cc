@@ -1,5 +1,7 @@
 #include "pipeline/tracking/frame_source.h"
 
+#include <strings.h>
+
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -25,6 +27,10 @@ void CheckOptions(const SourceOptions& options) {
   Require(!options.end || *options.end > options.start, "the end of the frames, ",
           options.end.value_or(0), ", is not after their start, ", options.start);
   Require(options.every >= 1, "one of every ", options.every, " frames cannot be taken");
+}
+
+bool HasExtension(const std::filesystem::path& path, const char* extension) {
+  return ::strcasecmp(path.extension().c_str(), extension) == 0;
 }
 
 std::optional<int> CameraIndex(std::string_view input) {
@@ -89,7 +95,9 @@ std::unique_ptr<FrameSource> OpenFrameSource(const std::string& input,
     if (S_ISDIR(status->st_mode))
       return MakePictureSource(PicturesOfFolder(input), shown_name, options);
     if (S_ISCHR(status->st_mode)) return OpenCameraSource(input, shown_name, options);
-    if (HasPictureExtension(input)) return MakePictureSource({input}, shown_name, options);
+    // FFmpeg reads animated GIFs.
+    if (HasPictureExtension(input) && !HasExtension(input, ".gif"))
+      return MakePictureSource({input}, shown_name, options);
     return OpenVideoFile(input, options);
   }
   if (input.find("://") != input.npos) return OpenUrl(input, options);

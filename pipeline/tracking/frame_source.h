@@ -16,8 +16,10 @@ namespace tessera {
 struct Frame {
   cv::Mat pixels;           // CV_8UC3, B, G, R
   std::int64_t number = 0;  // from 0, of the source: those that were left out are counted
-  double seconds = 0;       // since frame 0; live sources: since the first one that was read
-  std::string name;         // of the file, without folder; "" for videos
+  // Since frame 0; live sources: since the first one that was read; 0 for pictures, whose rate
+  // nobody knows.
+  double seconds = 0;
+  std::string name;  // of the file, without folder; "" for videos
 
   FrameView view() const {
     return {pixels.data, pixels.cols, pixels.rows, static_cast<std::ptrdiff_t>(pixels.step[0])};
@@ -33,7 +35,7 @@ struct SourceOptions {
 
 struct SourceInfo {
   double frames_per_second = 0;  // of the frames that Read returns; 0 if nobody knows
-  // That Read will return, as far as the source knows.
+  // That Read will return, as far as the source knows: for some videos an estimate.
   std::optional<std::int64_t> frames = std::nullopt;
   bool live = false;      // a camera or stream: it has no start, and does not wait
   bool pictures = false;  // frames are files of their own
@@ -58,11 +60,16 @@ class FrameSource {
   std::vector<std::string> notes_;
 };
 
-// `input` is a video file, a folder of pictures (in the order of their names, numbers in them by
-// value), a printf pattern of them (img%04d.jpg), the index of a camera, or a URL that OpenCV
-// opens. Pictures of one channel become three equal ones, 16 bits become 8, alpha is dropped.
+// `input` is a video file, a picture, a folder of pictures (in the order of their names, numbers in
+// them by value), a printf pattern of them (img%04d.jpg: from the lowest number that there is to
+// the first gap), the index or device of a camera, or a URL that OpenCV opens. What exists as a
+// file or folder is that, whatever its name looks like.
+//
+// Pictures of one channel become three equal ones, 16 bits become 8, alpha is dropped. Videos are
+// turned as their metadata say.
+//
 // Throws Error, which names the input, if it cannot be opened, holds no frames or ends before
-// `start`.
+// `start`, or if the options make no sense.
 std::unique_ptr<FrameSource> OpenFrameSource(const std::string& input,
                                              const SourceOptions& options);
 

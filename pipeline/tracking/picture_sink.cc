@@ -11,6 +11,7 @@
 #include "pipeline/file_status.h"
 #include "pipeline/image_writer.h"
 #include "pipeline/output_name.h"
+#include "pipeline/picture_name.h"
 #include "pipeline/tracking/file_number.h"
 #include "pipeline/tracking/picture_source.h"
 
@@ -30,6 +31,10 @@ void ToPicture(const cv::Mat& pixels, Picture& picture) {
       dst[2] = src[0];
     }
   }
+}
+
+std::filesystem::path OrCurrent(const std::filesystem::path& folder) {
+  return folder.empty() ? "." : folder;
 }
 
 class PictureSink : public FrameSink {
@@ -56,11 +61,10 @@ class PictureSink : public FrameSink {
 
  private:
   void Prepare() {
-    const std::filesystem::path folder = folder_.empty() ? "." : folder_;
     std::error_code error;
-    std::filesystem::create_directories(folder, error);
-    Require(!error, DisplayName(folder), ": cannot create the folder: ", error.message());
-    AtomicFile::RemoveStale(folder);
+    std::filesystem::create_directories(OrCurrent(folder_), error);
+    Require(!error, DisplayName(folder_), ": cannot create the folder: ", error.message());
+    AtomicFile::RemoveStale(OrCurrent(folder_));
   }
 
   bool overwrite_;
@@ -104,14 +108,27 @@ class PatternSink : public PictureSink {
   ImageFormat format_;
 };
 
+// Pictures that may still have to be read must not be replaced.
+void CheckSource(const std::filesystem::path& folder, const SinkOptions& options) {
+  if (!options.overwrite) return;
+  auto source = StatusOf(options.source);
+  if (!IsFolder(source) && HasPictureExtension(options.source))
+    source = StatusOf(OrCurrent(options.source.parent_path()));
+  const auto output = StatusOf(folder);
+  Require(!IsFolder(source) || !output || IdOf(*source) != IdOf(*output), DisplayName(folder),
+          ": the input's pictures are there");
+}
+
 }  // namespace
 
 std::unique_ptr<FrameSink> MakeFolderSink(const std::filesystem::path& folder,
                                           const SinkOptions& options) {
+  CheckSource(folder, options);
   if (!options.overwrite && IsFolder(StatusOf(folder))) {
     const std::vector<std::filesystem::path> there = PicturesOfFolder(folder);
-    Require(there.empty(), DisplayName(folder), ": holds pictures already, like ",
-            there.empty() ? "" : DisplayName(there[0].filename()));
+    if (!there.empty())
+      throw Error(StrCat(DisplayName(folder), ": holds pictures already, like ",
+                         DisplayName(there[0].filename())));
   }
   return std::make_unique<FolderSink>(folder, options.overwrite);
 }
@@ -122,11 +139,13 @@ std::unique_ptr<FrameSink> MakePatternSink(const std::filesystem::path& pattern,
   const std::optional<ImageFormat> format = FormatOfExtension(name.Of(0));
   Require(format.has_value(), DisplayName(pattern),
           ": no picture format has this extension; known are ", KnownExtensions());
-  const std::filesystem::path folder = name.Of(0).parent_path();
-  if (!options.overwrite && IsFolder(StatusOf(folder.empty() ? "." : folder))) {
+  const std::filesystem::path folder = OrCurrent(name.Of(0).parent_path());
+  CheckSource(folder, options);
+  if (!options.overwrite && IsFolder(StatusOf(folder))) {
     const std::vector<std::int64_t> there = name.Existing();
-    Require(there.empty(), DisplayName(pattern), ": there are such pictures already, like ",
-            there.empty() ? "" : DisplayName(name.Of(there[0]).filename()));
+    if (!there.empty())
+      throw Error(StrCat(DisplayName(pattern), ": there are such pictures already, like ",
+                         DisplayName(name.Of(there[0]).filename())));
   }
   return std::make_unique<PatternSink>(name, *format, options.overwrite);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "pipeline/tracking/opencv_video.h"
 
@@ -48,8 +49,8 @@ double AnnouncedSeconds(const AVFormatContext& input, const AVStream& video) {
   if (input.pb != nullptr && video.nb_frames > ::avio_size(input.pb)) return 0;
   double seconds = std::max(0.0, Seconds(input.duration, AV_TIME_BASE_Q));
   // FFmpeg's length of an AVI is that of the part that is there.
-  if (std::string(input.iformat->name) == "avi" && video.r_frame_rate.num > 0)
-    seconds = std::max(seconds, Seconds(video.nb_frames, ::av_inv_q(video.r_frame_rate)));
+  if (std::string_view(input.iformat->name) == "avi")
+    seconds = std::max(seconds, Seconds(video.nb_frames, video.time_base));
   return seconds;
 }
 
@@ -88,7 +89,7 @@ bool IsCutOff(const std::string& url) {
   }
   if (incomplete || announced == 0) return incomplete;
   const AVRational rate = video->avg_frame_rate;
-  return end < announced - 0.25 - (rate.num > 0 ? 2 / ::av_q2d(rate) : 0);
+  return end < announced - std::max(0.2, rate.num > 0 ? 2 / ::av_q2d(rate) : 0);
 }
 
 }  // namespace tessera

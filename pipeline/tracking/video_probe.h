@@ -19,7 +19,7 @@ std::string WhyUnreadable(const std::string& url);
 // length may be that of the sound (Matroska, WebM, fragmented MP4), the rate may vary, and of what
 // an edit list hides there is no frame (MP4 that was trimmed without encoding anew). So a video
 // counts as cut off if its last packet is incomplete, or if no stream comes as near to the length
-// that the head tells as a quarter of a second and two frames. Where the head tells none (MPEG-TS,
+// that the head tells as a fifth of a second or two frames. Where the head tells none (MPEG-TS,
 // what was written to a pipe), nothing is missed.
 bool IsCutOff(const std::string& url);
 

@@ -96,9 +96,9 @@ class VideoSource : public FrameSource {
 
 std::int64_t AnnouncedFrames(const cv::VideoCapture& capture) {
   const double frames = capture.get(cv::CAP_PROP_FRAME_COUNT);
-  // Where the length is unknown, OpenCV gives what its markers happen to become. More than 2^31
-  // frames are more than two years.
-  return frames >= 1 && frames < 0x1p31 ? std::llround(frames) : 0;
+  // Where the length is unknown, OpenCV gives what its markers happen to become. 2^30, more than a
+  // year, is a marker itself: of an AVI that was written to a pipe.
+  return frames >= 1 && frames < 0x1p30 ? std::llround(frames) : 0;
 }
 
 std::unique_ptr<FrameSource> MakeVideoSource(std::unique_ptr<cv::VideoCapture> capture,

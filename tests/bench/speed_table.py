@@ -33,6 +33,7 @@ PICTURE = ('input:1x3x256x256',)
 SMALL_PICTURE = ('input:1x3x16x16',)
 COEFFICIENTS = ('coefficients:1x65536',)
 SEARCH = ('input:1x3x255x255',)
+PATCHES = ('template:1x3x128x128', 'search:1x3x256x256')
 FEATURES = ('input1:1x48x8x8', 'input2:1x48x16x16')
 ROWS = (
     Row('realesr-general-x4v3, 256x256', PICTURE, SMALL_PICTURE, 4, 'x4v3.onnx', 'srvgg-x4v3'),
@@ -47,6 +48,7 @@ ROWS = (
     Row('NanoTrack v2 backbone, 255x255', SEARCH, SEARCH, 50,
         published='nanotrack/nanotrackv2_backbone.onnx'),
     Row('NanoTrack v2 head', FEATURES, FEATURES, 100, published='nanotrack/nanotrackv2_head.onnx'),
+    Row('siamese-two-tower', PATCHES, PATCHES, 30, built='siamese-two-tower'),
 )
 # The second is compared with the first: both enlarge the same input four times.
 COMPARED = ROWS[0], ROWS[1]

@@ -275,6 +275,7 @@ void CheckBuiltNetworks(const SessionOptions& options) {
   int cases = 0;
   for (const Value& entry : Field(manifest, "cases").list_value().values()) {
     GoldenCase c;
+    c.distances = "boxes";
     for (const Value& t : Field(entry, "inputs").list_value().values()) {
       c.inputs.emplace_back(
           Field(t, "name").string_value(),

@@ -14,19 +14,21 @@ const ortVersion = require('onnxruntime-node/package.json').version;
 
 const picture = (shape) => ({ name: 'input', dtype: 'float32', shape });
 const coefficients = { name: 'coefficients', dtype: 'int16', shape: [1, 65536] };
+const patch = (name, size) => ({ name, dtype: 'float32', shape: [1, 3, size, size] });
 
 const cases = [
-  { network: 'srvgg-x4v3', seed: 7, input: picture([1, 3, 12, 10]) },
-  { network: 'srvgg-animevideov3', seed: 7, input: picture([2, 3, 5, 7]) },
-  { network: 'span-x4', seed: 7, input: picture([1, 3, 12, 10]) },
-  { network: 'span-x4', seed: 7, storage: 'float16', input: picture([1, 3, 7, 13]) },
-  { network: 'rrdbnet-x4plus-anime-6b', seed: 7, input: picture([1, 3, 12, 10]) },
-  { network: 'f5dctnet-v1', seed: 7, input: coefficients },
-  { network: 'f5dctnet-v1s', seed: 7, input: coefficients },
-  { network: 'f5dctnet-v1ss', seed: 7, input: coefficients },
-  { model: 'models/weights/default-x2.onnx', input: picture([1, 3, 12, 10]) },
-  { model: 'models/weights/default-x4.onnx', input: picture([1, 3, 12, 10]) },
-  { model: 'models/weights/default-x4-restore.onnx', input: picture([1, 3, 12, 10]) },
+  { network: 'srvgg-x4v3', seed: 7, inputs: [picture([1, 3, 12, 10])] },
+  { network: 'srvgg-animevideov3', seed: 7, inputs: [picture([2, 3, 5, 7])] },
+  { network: 'span-x4', seed: 7, inputs: [picture([1, 3, 12, 10])] },
+  { network: 'span-x4', seed: 7, storage: 'float16', inputs: [picture([1, 3, 7, 13])] },
+  { network: 'rrdbnet-x4plus-anime-6b', seed: 7, inputs: [picture([1, 3, 12, 10])] },
+  { network: 'f5dctnet-v1', seed: 7, inputs: [coefficients] },
+  { network: 'f5dctnet-v1s', seed: 7, inputs: [coefficients] },
+  { network: 'f5dctnet-v1ss', seed: 7, inputs: [coefficients] },
+  { network: 'siamese-two-tower', seed: 7, inputs: [patch('template', 128), patch('search', 256)] },
+  { model: 'models/weights/default-x2.onnx', inputs: [picture([1, 3, 12, 10])] },
+  { model: 'models/weights/default-x4.onnx', inputs: [picture([1, 3, 12, 10])] },
+  { model: 'models/weights/default-x4-restore.onnx', inputs: [picture([1, 3, 12, 10])] },
 ];
 
 // The inputs' formulas are exact, so that every language gives the same values.
@@ -54,9 +56,9 @@ async function run(c, folder) {
   const session = await ort.InferenceSession.create(build(c, folder), {
     graphOptimizationLevel: 'disabled', intraOpNumThreads: 1, logSeverityLevel: 3,
   });
-  const { name, dtype, shape } = c.input;
-  const values = fills[dtype](shape.reduce((a, b) => a * b));
-  const results = await session.run({ [name]: new ort.Tensor(dtype, values, shape) });
+  const feeds = Object.fromEntries(c.inputs.map(({ name, dtype, shape }) =>
+    [name, new ort.Tensor(dtype, fills[dtype](shape.reduce((a, b) => a * b)), shape)]));
+  const results = await session.run(feeds);
   const label = (c.network || path.basename(c.model, '.onnx')) + (c.storage ? '-' + c.storage : '');
   const outputs = session.outputNames.map((output) => {
     const tensor = results[output];
@@ -65,8 +67,8 @@ async function run(c, folder) {
     fs.writeFileSync(path.join(__dirname, file), Buffer.from(tensor.data.buffer));
     return { name: output, shape: tensor.dims, file };
   });
-  const { input, ...model } = c;
-  return { ...model, inputs: [{ ...input, fill: 'hash' }], outputs };
+  const inputs = c.inputs.map((input) => ({ ...input, fill: 'hash' }));
+  return { ...c, inputs, outputs };
 }
 
 async function main() {

@@ -60,6 +60,11 @@ TEST_P(EveryNetwork, IsValidOnnxAndHasTheRightShapes) {
     EXPECT_THAT(InferredOutputs(model), ElementsAre(ElementsAre(1, 2), ElementsAre(1, 1)));
     EXPECT_EQ(model.graph().output(0).name(), "logits_detect");
     EXPECT_EQ(model.graph().output(1).name(), "beta_raw");
+  } else if (GetParam().starts_with("siamese")) {
+    EXPECT_THAT(InferredOutputs(model),
+                ElementsAre(ElementsAre(1, 1, 16, 16), ElementsAre(1, 4, 16, 16)));
+    EXPECT_EQ(model.graph().output(0).name(), "classes");
+    EXPECT_EQ(model.graph().output(1).name(), "boxes");
   } else {
     const std::int64_t scale = GetParam().ends_with("x2") ? 2 : 4;
     EXPECT_THAT(InferredOutputs(model), ElementsAre(ElementsAre(1, 3, 12 * scale, 10 * scale)));
@@ -75,7 +80,7 @@ TEST_P(EveryNetwork, HasTheDocumentedNumberOfWeights) {
       {"span-x4", 426288},          {"default-x4", 272160},
       {"default-x2", 256572},       {"default-x4-restore", 272160},
       {"f5dctnet-v1", 845731},      {"f5dctnet-v1s", 213203},
-      {"f5dctnet-v1ss", 213203},
+      {"f5dctnet-v1ss", 213203},    {"siamese-two-tower", 566157},
   };
   EXPECT_EQ(CountParameters(*FindNetwork(GetParam())), expected.at(GetParam()));
 }
@@ -120,6 +125,19 @@ TEST(Networks, SeededBytesAreTheSameEverywhere) {
   EXPECT_EQ(Fnv1a(Seeded("span-x4", 7).SerializeAsString()), 12940589426126772099u);
   EXPECT_EQ(Fnv1a(Seeded("f5dctnet-v1s", 7).SerializeAsString()), 6039681173335731071u);
   EXPECT_NE(Seeded("span-x4", 7).SerializeAsString(), Seeded("span-x4", 8).SerializeAsString());
+}
+
+// The two towers of a tracker differ in nothing but the size of what they see.
+TEST(Networks, SiameseTowersShareTheirWeights) {
+  const onnx::ModelProto model = Seeded("siamese-two-tower");
+  std::map<std::string, std::vector<std::string>> weights;
+  for (const onnx::NodeProto& node : model.graph().node()) {
+    if (node.op_type() != "Conv") continue;
+    const std::string tower = node.name().substr(0, node.name().find('.'));
+    weights[tower].insert(weights[tower].end(), node.input().begin() + 1, node.input().end());
+  }
+  EXPECT_GT(weights["template"].size(), 40u);
+  EXPECT_EQ(weights["template"], weights["search"]);
 }
 
 TEST(Networks, TakeListedWeightsInNetworkOrder) {

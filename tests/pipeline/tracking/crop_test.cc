@@ -1,15 +1,23 @@
 #include "pipeline/tracking/crop.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <new>
 #include <opencv2/imgproc.hpp>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "ops/error.h"
+#include "tests/allocation_count.h"
 #include "tests/every_target.h"
 
 namespace tessera {
@@ -17,18 +25,31 @@ namespace {
 
 using Colour = std::array<std::uint8_t, 3>;
 
-// A frame of noise with padding after each row, in memory that ends with the last pixel.
-struct TestFrame {
-  TestFrame(std::int64_t width, std::int64_t height, std::int64_t padding, std::uint32_t seed)
-      : pixels(static_cast<std::size_t>((height - 1) * (3 * width + padding) + 3 * width)),
-        view{nullptr, width, height, static_cast<std::ptrdiff_t>(3 * width + padding)} {
+// A frame of noise with padding after each row but the last, whose end no read may pass.
+class TestFrame {
+ public:
+  TestFrame(std::int64_t width, std::int64_t height, std::int64_t padding, std::uint32_t seed) {
+    const auto bytes = static_cast<std::size_t>((height - 1) * (3 * width + padding) + 3 * width);
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const std::size_t readable = (bytes + page - 1) / page * page;
+    mapped_ = readable + page;
+    pages_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages_ == MAP_FAILED) throw std::bad_alloc();
+    auto* guard = static_cast<std::uint8_t*>(pages_) + readable;
+    EXPECT_EQ(mprotect(guard, page, PROT_NONE), 0);
     std::minstd_rand random(seed);
-    for (std::uint8_t& p : pixels) p = static_cast<std::uint8_t>(random() >> 8);
-    view.data = pixels.data();
+    std::generate(guard - bytes, guard, [&] { return static_cast<std::uint8_t>(random() >> 8); });
+    view = {guard - bytes, width, height, static_cast<std::ptrdiff_t>(3 * width + padding)};
   }
+  ~TestFrame() { munmap(pages_, mapped_); }
+  TestFrame(const TestFrame&) = delete;
+  TestFrame& operator=(const TestFrame&) = delete;
 
-  std::vector<std::uint8_t> pixels;
   FrameView view;
+
+ private:
+  void* pages_ = nullptr;
+  std::size_t mapped_ = 0;
 };
 
 int Pixel(const FrameView& frame, const Colour& fill, std::int64_t x, std::int64_t y,
@@ -114,10 +135,11 @@ TEST(PatchCutter, IsThePlainFormAndOpenCvsOnEveryTarget) {
   const auto between = [&](std::int64_t low, std::int64_t high) {
     return std::uniform_int_distribution<std::int64_t>(low, high)(random);
   };
-  for (int i = 0; i < 60; ++i) {
+  const auto level = [&] { return static_cast<std::uint8_t>(between(0, 255)); };
+  for (int i = 0; i < 90; ++i) {
     const std::int64_t outs[] = {127, 255, 128, 256, 1, 2, 7, 16, 33};
     const std::int64_t out = outs[i % 9];
-    const TestFrame frame(between(1, i % 4 == 0 ? 12 : 400), between(1, i % 5 == 0 ? 12 : 300),
+    const TestFrame frame(between(1, i % 4 == 0 ? 12 : 500), between(1, i % 5 == 0 ? 12 : 300),
                           between(0, 7), static_cast<std::uint32_t>(i));
     CropWindow window;
     window.side = between(1, i % 3 == 0 ? 30 : i % 3 == 1 ? 300 : 1500);
@@ -125,9 +147,7 @@ TEST(PatchCutter, IsThePlainFormAndOpenCvsOnEveryTarget) {
     if (i % 10 == 9) window.side = 2 * out;
     window.x = between(-window.side - 3, frame.view.width + 3);
     window.y = between(-window.side - 3, frame.view.height + 3);
-    const Colour fill = {static_cast<std::uint8_t>(between(0, 255)),
-                         static_cast<std::uint8_t>(between(0, 255)),
-                         static_cast<std::uint8_t>(between(0, 255))};
+    const Colour fill = {level(), level(), level()};
     SCOPED_TRACE(Name(window, out, frame.view));
     const std::vector<float> plain = PlainCut(frame.view, window, fill, out);
     ASSERT_EQ(OpenCvCut(frame.view, window, fill, out), plain);
@@ -136,6 +156,152 @@ TEST(PatchCutter, IsThePlainFormAndOpenCvsOnEveryTarget) {
       ASSERT_EQ(Cut(cutter, frame.view, window, fill, out), plain);
     });
   }
+}
+
+TEST(PatchCutter, EverySideWithinTheFrameAndAtItsEdges) {
+  const TestFrame frame(90, 80, 0, 1);
+  const Colour fill = {1, 128, 254};
+  OnEveryTarget([&] {
+    PatchCutter cutter(19, {});
+    for (std::int64_t side = 1; side <= 80; ++side) {
+      const std::int64_t right = 90 - side, bottom = 80 - side;
+      for (const CropWindow& window :
+           {CropWindow{0, 0, side}, CropWindow{right, bottom, side},
+            CropWindow{right / 2, bottom / 2, side}, CropWindow{right + 1, bottom + 1, side},
+            CropWindow{-1, -1, side}}) {
+        SCOPED_TRACE(Name(window, 19, frame.view));
+        ASSERT_EQ(Cut(cutter, frame.view, window, fill, 19),
+                  PlainCut(frame.view, window, fill, 19));
+      }
+    }
+  });
+}
+
+TEST(PatchCutter, SidesFarBeyondTheFrame) {
+  const TestFrame frame(40, 30, 2, 2);
+  const Colour fill = {9, 8, 7};
+  OnEveryTarget([&] {
+    PatchCutter cutter(21, {});
+    for (const std::int64_t side : {1501LL, 30000LL, 70001LL, 5'000'000'000LL}) {
+      for (const CropWindow& window :
+           {CropWindow{-side / 2, -side / 2, side}, CropWindow{20 - side / 21, 0, side}}) {
+        SCOPED_TRACE(Name(window, 21, frame.view));
+        ASSERT_EQ(Cut(cutter, frame.view, window, fill, 21),
+                  PlainCut(frame.view, window, fill, 21));
+      }
+    }
+  });
+}
+
+TEST(PatchCutter, AWindowOutsideIsFilled) {
+  const TestFrame frame(1, 1, 0, 3);
+  PatchCutter cutter(5, {});
+  std::vector<float> filled(75, 200);
+  std::fill_n(filled.begin(), 25, 100.f);
+  std::fill_n(filled.begin() + 25, 25, 0.f);
+  for (const CropWindow& window : {CropWindow{1, 0, 9}, CropWindow{0, 1, 9}, CropWindow{-9, 0, 9},
+                                   CropWindow{0, -9, 9}, CropWindow{1LL << 40, -(1LL << 40), 3}}) {
+    EXPECT_EQ(Cut(cutter, frame.view, window, {100, 0, 200}, 5), filled);
+  }
+}
+
+TEST(PatchCutter, PlanesAreInTheOrderAndScaleAskedFor) {
+  const TestFrame frame(70, 60, 0, 4);
+  const CropWindow window{10, -5, 40};
+  const Colour fill = {10, 20, 30};
+  const std::vector<float> levels = PlainCut(frame.view, window, fill, 33);
+  const PixelScaling scaling{true, {124, 116.25, 103.5}, {58.4f, 57.1f, 57.4f}};
+  OnEveryTarget([&] {
+    PatchCutter cutter(33, scaling);
+    const std::vector<float> planes = Cut(cutter, frame.view, window, fill, 33);
+    for (std::size_t plane = 0; plane < 3; ++plane) {
+      for (std::size_t i = 0; i < 33 * 33; ++i) {
+        const float level = levels[(2 - plane) * 33 * 33 + i];
+        ASSERT_EQ(planes[plane * 33 * 33 + i],
+                  (level - scaling.mean[plane]) * (1 / scaling.deviation[plane]));
+      }
+    }
+  });
+}
+
+TEST(PatchCutter, AllocatesNothingUpToWhatIsReserved) {
+  if (!kCountsAllocations) GTEST_SKIP() << "the sanitizers own the allocator";
+  const TestFrame small(50, 40, 0, 5), large(700, 60, 0, 6);
+  std::vector<float> planes(3 * 31 * 31);
+  PatchCutter cutter(31, {});
+  cutter.Reserve(400);
+  const auto cut = [&](const TestFrame& frame, std::int64_t side) {
+    cutter.Cut(frame.view, {-3, -2, side}, {}, planes.data());
+  };
+  EXPECT_EQ(CountAllocations([&] {
+              for (const std::int64_t side : {1, 31, 100, 400}) {
+                cut(small, side);
+                cut(large, side);
+              }
+            }),
+            0);
+  EXPECT_GT(CountAllocations([&] { cut(large, 600); }), 0);
+  EXPECT_EQ(CountAllocations([&] { cut(large, 600); }), 0);
+}
+
+TEST(PatchCutter, RefusesSizesThatCannotBe) {
+  for (const std::int64_t out : {-1, 0, 4097}) EXPECT_THROW(PatchCutter(out, {}), Error);
+  const TestFrame frame(3, 3, 0, 7);
+  PatchCutter cutter(2, {});
+  std::vector<float> planes(12);
+  for (const CropWindow& window :
+       {CropWindow{0, 0, 0}, CropWindow{0, 0, -4}, CropWindow{0, 0, 1LL << 60},
+        CropWindow{1LL << 60, 0, 3}, CropWindow{0, INT64_MIN, 3}}) {
+    EXPECT_THROW(cutter.Cut(frame.view, window, {}, planes.data()), Error);
+  }
+}
+
+TEST(WindowAround, TheMiddleOfOddSidesIsOneBeforeTheCentre) {
+  EXPECT_EQ(WindowAround(10, 20, 5), (CropWindow{7, 17, 5}));
+  EXPECT_EQ(WindowAround(9.5, 9.4999, 5), (CropWindow{7, 6, 5}));
+  EXPECT_EQ(WindowAround(0, 0.5, 1), (CropWindow{-1, 0, 1}));
+}
+
+TEST(WindowAround, EvenSidesAndNegativeCentres) {
+  EXPECT_EQ(WindowAround(10, 10.999, 4), (CropWindow{8, 8, 4}));
+  EXPECT_EQ(WindowAround(11, -11, 4), (CropWindow{9, -13, 4}));
+  EXPECT_EQ(WindowAround(-0.5, -0.6, 3), (CropWindow{-2, -3, 3}));
+  EXPECT_EQ(WindowAround(100, 100, 30001), (CropWindow{-14901, -14901, 30001}));
+}
+
+TEST(WindowAround, FarCentresAndNoNumbersLieOutside) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const double centre : {infinity, -infinity, std::nan(""), 1e300, -1e18}) {
+    const CropWindow window = WindowAround(centre, 5, 9);
+    EXPECT_EQ(window.y, 0);
+    EXPECT_EQ(window.side, 9);
+    EXPECT_EQ(std::abs(window.x), std::int64_t{1} << 40);
+  }
+}
+
+TEST(MeanColour, IsThePlainMeanOnEveryTarget) {
+  for (const auto& [width, height, padding] :
+       {std::array{1, 1, 0}, std::array{17, 3, 5}, std::array{64, 2, 0}, std::array{333, 70, 1}}) {
+    const TestFrame frame(width, height, padding, static_cast<std::uint32_t>(width));
+    std::array<double, 3> sum{};
+    for (std::int64_t y = 0; y < height; ++y)
+      for (std::int64_t x = 0; x < width; ++x)
+        for (std::int64_t c = 0; c < 3; ++c)
+          sum[static_cast<std::size_t>(c)] += Pixel(frame.view, {}, x, y, c);
+    for (double& s : sum) s /= width * height;
+    OnEveryTarget([&] { EXPECT_EQ(MeanColour(frame.view), sum) << width; });
+  }
+}
+
+TEST(MeanColour, SumsOfLargeFramesFit) {
+  const std::vector<std::uint8_t> row(3 * 20000, 255);  // all rows are this one
+  EXPECT_EQ(MeanColour({row.data(), 20000, 3000, 0}), (std::array<double, 3>{255, 255, 255}));
+}
+
+TEST(MeanColour, RefusesFramesOfNoPixels) {
+  EXPECT_THROW(MeanColour({}), Error);
+  const std::uint8_t pixel[3] = {};
+  EXPECT_THROW(MeanColour({pixel, 1, 0, 3}), Error);
 }
 
 }  // namespace

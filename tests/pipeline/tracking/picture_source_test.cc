@@ -162,7 +162,96 @@ TEST(SinglePicture, IsASequenceOfOne) {
   WriteNumberedPicture(folder / "x.png", 5);
   const ReadFrames frames = ReadAllFrames(folder / "x.png");
   EXPECT_EQ(frames.contents, (std::vector<std::int64_t>{5}));
+  EXPECT_THAT(frames.names, ElementsAre("x.png"));
   EXPECT_TRUE(frames.info.pictures);
+  EXPECT_EQ(frames.info.frames, 1);
+}
+
+// The pixels of a file's only frame.
+cv::Mat PixelsOf(const std::filesystem::path& path) {
+  const auto source = OpenFrameSource(path, {});
+  Frame frame;
+  EXPECT_TRUE(source->Read(frame));
+  return frame.pixels;
+}
+
+TEST(PicturePixels, AreBytesInTheOrderBgr) {
+  const TemporaryFolder folder;
+  for (const int bit_depth : {8, 16}) {
+    for (const int channels : {1, 2, 3, 4}) {
+      const Picture picture =
+          NoisePicture({.width = 37, .height = 11, .channels = channels, .bit_depth = bit_depth});
+      // The ends of the range, and both sides of where 16 bits are rounded up.
+      const std::uint32_t corners[] = {0, 127, 128, 129, 254, 255, 0xFF7F, 0xFF80, 0xFFFF};
+      for (int i = 0; i < 9; ++i)
+        SetSample(picture, i, 0, 0, bit_depth == 8 ? corners[i] & 0xFF : corners[i]);
+      WritePicture(folder / "x.png", ImageFormat::kPng, picture);
+      const cv::Mat pixels = PixelsOf(folder / "x.png");
+      ASSERT_EQ(pixels.size(), cv::Size(37, 11));
+      for (int y = 0; y < 11; ++y) {
+        for (int x = 0; x < 37; ++x) {
+          for (int c = 0; c < 3; ++c) {
+            const double sample = Sample(picture, x, y, channels >= 3 ? 2 - c : 0);
+            const double want = bit_depth == 8 ? sample : std::round(sample / 257);
+            ASSERT_EQ(pixels.at<cv::Vec3b>(y, x)[c], want)
+                << bit_depth << " " << channels << " at " << x << " " << y;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(PicturePixels, OfPalettesAreLookedUp) {
+  const TemporaryFolder folder;
+  // A BMP with a palette of 2 colours and 4 bits a pixel: 2 x 1 pixels, the second colour first.
+  std::string bmp = "BM";
+  const auto put = [&](std::uint32_t value, int bytes) {
+    for (int i = 0; i < bytes; ++i) bmp += static_cast<char>(value >> 8 * i & 0xFF);
+  };
+  for (const std::uint32_t value : {66u, 0u, 62u, 40u, 2u, 1u}) put(value, 4);
+  put(1, 2);
+  put(4, 2);
+  for (const std::uint32_t value : {0u, 4u, 0u, 0u, 2u, 2u, 0x102030u, 0xA0B0C0u, 0x10u})
+    put(value, 4);
+  WriteBytes(folder / "x.bmp", bmp);
+  const cv::Mat pixels = PixelsOf(folder / "x.bmp");
+  ASSERT_EQ(pixels.size(), cv::Size(2, 1));
+  EXPECT_EQ(pixels.at<cv::Vec3b>(0, 0), cv::Vec3b(0xC0, 0xB0, 0xA0));
+  EXPECT_EQ(pixels.at<cv::Vec3b>(0, 1), cv::Vec3b(0x30, 0x20, 0x10));
+}
+
+// The reference boxes of the trackers were made from such pixels.
+TEST(PicturePixels, OfJpegAreThoseOfOpenCv) {
+  const TemporaryFolder folder;
+  cv::RNG random(7);
+  for (const int type : {CV_8UC1, CV_8UC3}) {
+    for (const cv::Size size : {cv::Size(64, 48), cv::Size(61, 43), cv::Size(1, 1)}) {
+      for (const int quality : {40, 95}) {
+        cv::Mat noise(size, type);
+        random.fill(noise, cv::RNG::UNIFORM, 0, 256);
+        const std::string file = folder / "x.jpg";
+        ASSERT_TRUE(cv::imwrite(file, noise, {cv::IMWRITE_JPEG_QUALITY, quality}));
+        const cv::Mat want = cv::imread(file, cv::IMREAD_COLOR);
+        EXPECT_EQ(cv::norm(PixelsOf(file), want, cv::NORM_INF), 0) << size << " " << quality;
+      }
+    }
+  }
+}
+
+TEST(PicturePixels, OfPublishedSequencesAreThoseOfOpenCv) {
+  const auto shared = SharedFolder();
+  if (!shared) GTEST_SKIP() << "the shared folder is not there";
+  for (const char* sequence : {"car4", "crossing", "dog1"}) {
+    const std::filesystem::path folder = *shared / "tracking" / "sequences" / sequence / "frames";
+    const auto source = OpenFrameSource(folder, {.every = 50});
+    int frames = 0;
+    for (Frame frame; source->Read(frame); ++frames) {
+      const cv::Mat want = cv::imread((folder / frame.name).string(), cv::IMREAD_COLOR);
+      EXPECT_EQ(cv::norm(frame.pixels, want, cv::NORM_INF), 0) << frame.name;
+    }
+    EXPECT_GT(frames, 1);
+  }
 }
 
 }  // namespace

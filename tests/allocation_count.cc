@@ -1,25 +1,18 @@
-#include "tests/count_allocations.h"
+#include "tests/allocation_count.h"
 
 #include <atomic>
 #include <cstddef>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-
-namespace tessera {
-
-std::optional<int> CountAllocations(const std::function<void()>& work) {
-  work();
-  return std::nullopt;
-}
-
-}  // namespace tessera
-
-#else
+#include <cstdlib>
 
 namespace {
 
 std::atomic<bool> counting{false};
 std::atomic<int> allocations{0};
+
+}  // namespace
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+namespace {
 
 void Count() {
   if (counting.load(std::memory_order_relaxed)) allocations.fetch_add(1);
@@ -54,17 +47,16 @@ int posix_memalign(void** p, std::size_t alignment, std::size_t n) {
   return *p == nullptr ? 12 : 0;
 }
 }
+#endif
 
 namespace tessera {
 
-std::optional<int> CountAllocations(const std::function<void()>& work) {
+int CountAllocations(const std::function<void()>& work) {
   allocations = 0;
   counting = true;
   work();
   counting = false;
-  return allocations.load();
+  return allocations;
 }
 
 }  // namespace tessera
-
-#endif
