@@ -11,7 +11,8 @@
 // Inputs `template` [1, 3, 128, 128] and `search` [1, 3, 256, 256]. Outputs `classes`
 // [1, 1, 16, 16], the logit of the target being at a point, and `boxes` [1, 4, 16, 16], the
 // distances from the point to the left, top, right and bottom side in pixels of the search patch.
-// Batch normalisation is part of the convolutions, as exporters leave it.
+// Batch normalisation is part of the convolutions, as exporters leave it. A frame takes 256 million
+// multiply-adds, a template 50 million.
 #pragma once
 
 #include "models/graph_builder.h"

@@ -4,6 +4,9 @@
 // weights, the same input channel's for `lanes` output channels. A micro-tile of kPixels pixels of
 // a row times kVectors blocks of output channels stays in registers while the loop passes over all
 // taps and input channels: each broadcast serves kVectors products, each weight vector kPixels.
+//
+// Trackers have layers of 24, 40 or 72 channels, whose last block of 16 is half empty. Cores that
+// compute 512 bits in two steps (Zen 4) are spared the second one there.
 
 #if defined(TESSERA_OPS_DIRECT_CONV_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TESSERA_OPS_DIRECT_CONV_INL_H_
@@ -89,22 +92,47 @@ HWY_INLINE void StoreMicroTile(D d, const MicroTile& t, const V (&sums)[kPixels]
   }
 }
 
-// The input is in blocks of kBlock channels: those of the tensor, or planes (1).
-template <int kPixels, int kVectors, std::size_t kBlock>
+#if HWY_TARGET == HWY_SCALAR  // has no half
+template <class D, class V>
+HWY_INLINE V ZeroExtend(D, V half) {
+  return half;
+}
+#else
+template <class D, class V>
+HWY_INLINE hn::Vec<D> ZeroExtend(D d, V half) {
+  return hn::ZeroExtendVector(d, half);
+}
+#endif
+
+// The input is in blocks of kBlock channels: those of the tensor, or planes (1). kHalf: only the
+// lower half of the last vector has channels; the upper one becomes what a sum of 0 does.
+template <int kPixels, int kVectors, std::size_t kBlock, bool kHalf>
 void RunMicroTile(const MicroTile& t) {
   const hn::ScalableTag<float> d;
+  const hn::Half<decltype(d)> half;
   using V = hn::Vec<decltype(d)>;
   constexpr std::size_t kLanes = hn::MaxLanes(d);
+  constexpr int kWhole = kHalf ? kVectors - 1 : kVectors;
+  static_assert(kWhole > 0);
   float* out = t.out;
   const std::size_t out_stride = t.out_stride;
   V sums[kPixels][kVectors];
+  [[maybe_unused]] hn::Vec<decltype(half)> last[kPixels];
 #pragma GCC unroll 32
   for (int v = 0; v < kVectors; ++v) {
     // A step of 0 takes the bias for every pixel.
     const float* start = t.bias != nullptr ? t.bias + v * kLanes : out + v * out_stride;
     const std::size_t step = t.bias != nullptr ? 0 : kLanes;
 #pragma GCC unroll 32
-    for (int p = 0; p < kPixels; ++p) sums[p][v] = hn::Load(d, start + p * step);
+    for (int p = 0; p < kPixels; ++p) {
+      if constexpr (kHalf) {
+        if (v == kWhole) {
+          last[p] = hn::Load(half, start + p * step);
+          continue;
+        }
+      }
+      sums[p][v] = hn::Load(d, start + p * step);
+    }
   }
   const float* w = t.weights;
   for (std::size_t tap = 0; tap < t.num_taps; ++tap) {
@@ -118,9 +146,11 @@ void RunMicroTile(const MicroTile& t) {
         for (int p = 0; p < kPixels; ++p) hwy::Prefetch(block + (kPixels + p) * kBlock);
       }
       for (const float* x = block; x != block + n; ++x) {
-        V weights[kVectors];
+        V weights[kWhole];
 #pragma GCC unroll 32
-        for (int v = 0; v < kVectors; ++v) weights[v] = hn::Load(d, w + v * kLanes);
+        for (int v = 0; v < kWhole; ++v) weights[v] = hn::Load(d, w + v * kLanes);
+        [[maybe_unused]] hn::Vec<decltype(half)> last_weights;
+        if constexpr (kHalf) last_weights = hn::Load(half, w + kWhole * kLanes);
         if constexpr (kVectors > 1) {  // one vector has no load to spare
 #pragma GCC unroll 32
           for (int v = 0; v < kVectors; ++v) hwy::Prefetch(w + (8 * kVectors + v) * kLanes);
@@ -130,10 +160,16 @@ void RunMicroTile(const MicroTile& t) {
         for (int p = 0; p < kPixels; ++p) {
           const V input = hn::Set(d, x[p * kBlock]);
 #pragma GCC unroll 32
-          for (int v = 0; v < kVectors; ++v) sums[p][v] = hn::MulAdd(input, weights[v], sums[p][v]);
+          for (int v = 0; v < kWhole; ++v) sums[p][v] = hn::MulAdd(input, weights[v], sums[p][v]);
+          if constexpr (kHalf)
+            last[p] = hn::MulAdd(hn::LowerHalf(half, input), last_weights, last[p]);
         }
       }
     }
+  }
+  if constexpr (kHalf) {
+#pragma GCC unroll 32
+    for (int p = 0; p < kPixels; ++p) sums[p][kWhole] = ZeroExtend(d, last[p]);
   }
   if (t.addend != nullptr) {
     StoreMicroTile(d, t, sums, FixedFinisher<Activation::kPRelu, Combine::kAdd>(*t.epilogue));
@@ -160,27 +196,39 @@ void RunMicroTile(const MicroTile& t) {
 
 using MicroTileFn = void (*)(const MicroTile&);
 
-template <std::size_t kBlock, int kVectors, int... kPixels>
+template <std::size_t kBlock, int kVectors, bool kHalf, int... kPixels>
 MicroTileFn MicroTileOf(int pixels, std::integer_sequence<int, kPixels...>) {
-  static constexpr MicroTileFn kTable[] = {&RunMicroTile<kPixels + 1, kVectors, kBlock>...};
+  static constexpr MicroTileFn kTable[] = {&RunMicroTile<kPixels + 1, kVectors, kBlock, kHalf>...};
   return kTable[pixels - 1];
 }
 
+template <std::size_t kBlock, int kVectors, bool kHalf = false>
+MicroTileFn MicroTileOf(int pixels) {
+  using Pixels = std::make_integer_sequence<int, kMaxPixels[kVectors - 1]>;
+  return MicroTileOf<kBlock, kVectors, kHalf>(pixels, Pixels());
+}
+
 template <std::size_t kBlock>
-MicroTileFn MicroTileOf(int pixels, int vectors) {
+MicroTileFn MicroTileOf(int pixels, int vectors, bool half) {
+  if constexpr (hn::MaxLanes(hn::ScalableTag<float>()) == 16) {
+    if (half)
+      return vectors == 2 ? MicroTileOf<kBlock, 2, true>(pixels)
+                          : MicroTileOf<kBlock, 3, true>(pixels);
+  }
   switch (vectors) {
     case 1:
-      return MicroTileOf<kBlock, 1>(pixels, std::make_integer_sequence<int, kMaxPixels[0]>());
+      return MicroTileOf<kBlock, 1>(pixels);
     case 2:
-      return MicroTileOf<kBlock, 2>(pixels, std::make_integer_sequence<int, kMaxPixels[1]>());
+      return MicroTileOf<kBlock, 2>(pixels);
     default:
-      return MicroTileOf<kBlock, 3>(pixels, std::make_integer_sequence<int, kMaxPixels[2]>());
+      return MicroTileOf<kBlock, 3>(pixels);
   }
 }
 
-inline MicroTileFn FindMicroTile(bool blocked, int pixels, int vectors) {
+inline MicroTileFn FindMicroTile(bool blocked, int pixels, const DirectGroup& group) {
   constexpr std::size_t kLanes = hn::MaxLanes(hn::ScalableTag<float>());
-  return blocked ? MicroTileOf<kLanes>(pixels, vectors) : MicroTileOf<1>(pixels, vectors);
+  return blocked ? MicroTileOf<kLanes>(pixels, group.vectors, group.half)
+                 : MicroTileOf<1>(pixels, group.vectors, group.half);
 }
 
 // One tile of one image, with some of the output groups.
@@ -374,7 +422,7 @@ class DirectTask {
     const std::int64_t part = cols_ / parts, wider_parts = cols_ % parts;
     for (std::int64_t i = 0; i < parts; ++i) {
       const std::int64_t pixels = part + (i < wider_parts ? 1 : 0);
-      FindMicroTile(plan_.input_blocked, static_cast<int>(pixels), group.vectors)(tile);
+      FindMicroTile(plan_.input_blocked, static_cast<int>(pixels), group)(tile);
       tile.in += pixels * plan_.in_lanes;
       tile.out += pixels * kLanes;
       if (tile.addend != nullptr) tile.addend += pixels * kLanes;

@@ -41,7 +41,13 @@ std::vector<DirectGroup> MakeGroups(const ConvParams& p, std::int64_t lanes,
     for (std::int64_t b = 0; b < blocks;) {
       const std::int64_t left = blocks - b;
       const int vectors = left == 3 ? 3 : left == 1 ? 1 : 2;
-      groups.push_back({vectors, g * blocks + b, g * group_channels / in_lanes, weights});
+      // Channels of several convolution groups fill whole blocks.
+      const std::int64_t in_last = p.out_channels - (b + vectors - 1) * lanes;
+      groups.push_back({.vectors = vectors,
+                        .half = p.groups == 1 && vectors > 1 && in_last * 2 <= lanes,
+                        .first_block = g * blocks + b,
+                        .first_input_block = g * group_channels / in_lanes,
+                        .weights = weights});
       weights += p.kernel_h * p.kernel_w * group_channels * vectors * lanes;
       b += vectors;
     }

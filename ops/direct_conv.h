@@ -15,7 +15,8 @@ namespace tessera {
 // [tap][input channel][vectors * lanes] at `weights` floats into the packed weights.
 struct DirectGroup {
   int vectors;
-  std::int64_t first_block;        // of the output
+  bool half;                 // of several vectors, the last one has channels in its lower half
+  std::int64_t first_block;  // of the output
   std::int64_t first_input_block;  // of the convolution group that these blocks belong to
   std::int64_t weights;
 };

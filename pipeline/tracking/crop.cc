@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
-#include <utility>
+#include <memory>
 #include <vector>
 
 #include "ops/error.h"
@@ -44,17 +45,88 @@ class Axis {
 
   Tap operator[](std::int64_t i) const {
     const auto at = static_cast<float>((static_cast<double>(i) + 0.5) * scale_ - 0.5);
-    const float first = std::floor(at), t = at - first;
-    return {static_cast<std::int64_t>(first), static_cast<int>(std::nearbyint((1 - t) * 2048)),
-            static_cast<int>(std::nearbyint(t * 2048))};
+    auto first = static_cast<std::int64_t>(at);
+    if (static_cast<float>(first) > at) --first;
+    const float t = at - static_cast<float>(first);
+    return {first, Weight(1 - t), Weight(t)};
   }
 
  private:
+  // The sum has no bits for fractions: it is rounded to nearest, ties to even.
+  static int Weight(float share) {
+    constexpr float kRound = 1 << 23;
+    return static_cast<int>((share * 2048 + kRound) - kRound);
+  }
+
   double scale_;
 };
 
-void FillPixels(const std::array<std::uint8_t, 3>& colour, std::int64_t count, std::uint8_t* to) {
-  for (std::int64_t i = 0; i < count; ++i) std::copy(colour.begin(), colour.end(), to + 3 * i);
+// The pixels of a window, row by row, with the fill where the frame has none.
+class WindowRows {
+ public:
+  static constexpr std::int64_t kOutside = -1;
+
+  // For windows that show so many pixels of a row.
+  void Reserve(std::int64_t pixels);
+
+  void Start(const FrameView& frame, const CropWindow& window,
+             const std::array<std::uint8_t, 3>& fill);
+
+  // The row of the frame that a row of the window is; kOutside beyond the frame. Rows beyond the
+  // window are its first or last one.
+  std::int64_t FrameRow(std::int64_t row) const {
+    const std::int64_t y = window_.y + std::clamp<std::int64_t>(row, 0, window_.side - 1);
+    return y >= 0 && y < frame_.height ? y : kOutside;
+  }
+
+  // Pixels of a row of the frame: 16 bytes are readable from the Offset of any of the window's
+  // columns on.
+  const std::uint8_t* Pixels(std::int64_t frame_row);
+  std::ptrdiff_t Offset(std::int64_t column) const {
+    if (inside_) return 3 * column;
+    return 3 * (std::clamp(window_.x + column, begin_ - kLeft, end_) - (begin_ - kLeft));
+  }
+
+ private:
+  // Filled columns on both sides of the visible ones: all that lies beyond has the same pixels.
+  static constexpr std::int64_t kLeft = 2, kRight = 6;
+
+  FrameView frame_;
+  CropWindow window_;
+  std::int64_t begin_ = 0, end_ = 0;  // columns of the frame that are seen
+  bool inside_ = false;               // rows are read from the frame itself
+  std::vector<std::uint8_t> row_, fill_row_;
+};
+
+void WindowRows::Reserve(std::int64_t pixels) {
+  const std::size_t bytes = 3 * Size(kLeft + pixels + kRight);
+  if (bytes <= row_.size()) return;
+  row_.resize(bytes);
+  fill_row_.resize(bytes);
+}
+
+void WindowRows::Start(const FrameView& frame, const CropWindow& window,
+                       const std::array<std::uint8_t, 3>& fill) {
+  frame_ = frame;
+  window_ = window;
+  begin_ = std::clamp<std::int64_t>(window.x, 0, frame.width);
+  end_ = std::clamp<std::int64_t>(window.x + window.side, 0, frame.width);
+  inside_ = window.x >= 0 && window.x + window.side + kRight <= frame.width;
+  Reserve(end_ - begin_);
+  const auto fill_pixels = [&](std::uint8_t* to, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) std::copy(fill.begin(), fill.end(), to + 3 * i);
+  };
+  fill_pixels(fill_row_.data(), kLeft + end_ - begin_ + kRight);
+  fill_pixels(row_.data(), kLeft);
+  fill_pixels(row_.data() + 3 * (kLeft + end_ - begin_), kRight);
+}
+
+const std::uint8_t* WindowRows::Pixels(std::int64_t frame_row) {
+  if (frame_row == kOutside) return fill_row_.data();
+  const std::uint8_t* visible = frame_.Row(frame_row) + 3 * begin_;
+  if (inside_) return visible;
+  std::copy_n(visible, 3 * (end_ - begin_), row_.data() + 3 * kLeft);
+  return row_.data();
 }
 
 }  // namespace
@@ -76,86 +148,68 @@ std::array<double, 3> MeanColour(const FrameView& frame) {
 struct PatchCutter::Impl {
   Impl(std::int64_t out, const PixelScaling& scaling);
 
-  void Reserve(std::int64_t pixels);
-  void SetColumns(const CropWindow& window, std::int64_t begin, std::int64_t end, bool inside);
-
-  // Columns around the visible ones, so that whatever lies beyond has a place; blocks of taps that
-  // begin at the last one do not reach further.
-  static constexpr std::int64_t kLeft = 2, kRight = 6;
+  void SetColumns(std::int64_t side);
+  // A row of the frame, scaled, as one of two that are kept; `other` is not the one that goes.
+  const std::int16_t* Scaled(std::int64_t row, std::int64_t other);
 
   std::int64_t out, columns;
   PixelScaling scaling;
-  // See CropTaps.
-  bool apart = false;
-  AlignedBuffer offset, near, far, weight;
-  AlignedBuffer scaled[2];
-  std::vector<std::uint8_t> row, fill_row;
-  std::vector<float> last;  // rows whose vectors would reach beyond a plane
+  WindowRows rows;
+  CropTaps taps;
+  AlignedBuffer offsets, places, weights;  // of the taps
+  std::array<AlignedBuffer, 2> scaled;
+  std::array<std::int64_t, 2> scaled_rows;
+  std::vector<float> last_rows;  // for those whose vectors would reach beyond a plane
 };
 
 PatchCutter::Impl::Impl(std::int64_t out_size, const PixelScaling& pixel_scaling)
     : out(out_size),
       columns(static_cast<std::int64_t>(RoundUp(Size(out_size), Size(kCropGroup)))),
       scaling(pixel_scaling),
-      offset(Size(columns) * sizeof(std::ptrdiff_t)),
-      near(Size(columns) * 8),
-      far(near.size()),
-      weight(Size(columns) * 4 * sizeof(std::int16_t)),
-      last(3 * Size(columns)) {
-  for (AlignedBuffer& buffer : scaled)
-    buffer = AlignedBuffer(Size(columns) * 4 * sizeof(std::int16_t));
+      offsets(Size(columns) * sizeof(std::ptrdiff_t)),
+      places(Size(columns) * 8),
+      weights(Size(columns) * 4 * sizeof(std::int16_t)),
+      last_rows(3 * Size(columns)) {
+  for (AlignedBuffer& row : scaled) row = AlignedBuffer(Size(columns) * 4 * sizeof(std::int16_t));
+  std::memset(places.data(), 0x80, places.size());
+  taps = {columns, offsets.As<std::ptrdiff_t>(), false, places.As<std::uint8_t>(),
+          weights.As<std::int16_t>()};
 }
 
-void PatchCutter::Impl::Reserve(std::int64_t pixels) {
-  const std::size_t bytes = 3 * Size(kLeft + pixels + kRight);
-  if (bytes <= row.size()) return;
-  row.resize(bytes);
-  fill_row.resize(bytes);
-}
-
-// Columns [begin, end) of the frame are seen. They are read from the frame itself if the window is
-// `inside`, else from `row`.
-void PatchCutter::Impl::SetColumns(const CropWindow& window, std::int64_t begin, std::int64_t end,
-                                   bool inside) {
-  const Axis axis(window.side, out);
-  auto* offsets = offset.As<std::ptrdiff_t>();
-  auto* weights = weight.As<std::int16_t>();
-  auto* near_places = near.As<std::uint8_t>();
-  auto* far_places = far.As<std::uint8_t>();
-  apart = false;
+void PatchCutter::Impl::SetColumns(std::int64_t side) {
+  const Axis axis(side, out);
+  // The two columns of a block begin 3 pixels apart at the most: 5 pixels hold their neighbours.
+  taps.apart = 2 * side > 5 * out;
   for (std::int64_t block = 0; block < columns / 2; ++block) {
+    auto* offset = offsets.As<std::ptrdiff_t>() + 2 * block;
+    auto* place = places.As<std::uint8_t>() + 16 * block;
+    auto* weight = weights.As<std::int16_t>() + 8 * block;
     for (std::int64_t i = 0; i < 2; ++i) {
       Tap tap = axis[std::min(2 * block + i, out - 1)];
       if (tap.first < 0) tap = Tap{};
-      if (tap.first >= window.side - 1) tap = Tap{window.side - 1};
-      offsets[2 * block + i] =
-          3 * (inside ? tap.first
-                      : std::clamp(window.x + tap.first, begin - kLeft, end) - (begin - kLeft));
-      const bool second_is_near = tap.weight1 > tap.weight0;
-      const int far_weight = second_is_near ? tap.weight0 : tap.weight1;
-      const std::int64_t at = 8 * block + 2 * i;
-      for (const std::int64_t value : {at, at + 1, at + 4, at + 5}) {
-        weights[value] = static_cast<std::int16_t>(-32 * far_weight);
-        near_places[2 * value] = far_places[2 * value] = 0x80;
-        near_places[2 * value + 1] = second_is_near ? 3 : 0;
-        far_places[2 * value + 1] = second_is_near ? 0 : 3;
+      if (tap.first >= side - 1) tap = Tap{side - 1};
+      offset[i] = rows.Offset(tap.first);
+      const std::ptrdiff_t begin = i == 0 ? 0 : taps.apart ? 8 : offset[1] - offset[0];
+      const auto near = static_cast<std::uint8_t>(begin + (tap.weight1 > tap.weight0 ? 3 : 0));
+      const auto far = static_cast<std::uint8_t>(begin + (tap.weight1 > tap.weight0 ? 0 : 3));
+      for (std::uint8_t channel = 0; channel < 3; ++channel) {
+        const std::int64_t value = 2 * i + channel + (channel == 2 ? 2 : 0);
+        place[2 * value] = static_cast<std::uint8_t>(far + channel);
+        place[2 * value + 1] = static_cast<std::uint8_t>(near + channel);
+        weight[value] = static_cast<std::int16_t>(-32 * std::min(tap.weight0, tap.weight1));
       }
-    }
-    apart |= offsets[2 * block + 1] - offsets[2 * block] > 16 - 6;
-  }
-  for (std::int64_t block = 0; block < columns / 2; ++block) {
-    for (std::int64_t i = 0; i < 2; ++i) {
-      const auto place =
-          static_cast<std::uint8_t>(i * (apart ? 8 : offsets[2 * block + 1] - offsets[2 * block]));
-      const std::int64_t at = 2 * (8 * block + 2 * i) + 1;
-      for (std::uint8_t* places : {near_places + at, far_places + at}) {
-        places[0] += place;
-        places[2] = places[0] + 1;
-        places[8] = places[0] + 2;
-        places[10] = 0x80;
-      }
+      weight[2 * i + 5] = 0;
     }
   }
+}
+
+const std::int16_t* PatchCutter::Impl::Scaled(std::int64_t row, std::int64_t other) {
+  for (std::size_t i = 0; i < 2; ++i)
+    if (scaled_rows[i] == row) return scaled[i].As<std::int16_t>();
+  const std::size_t i = scaled_rows[0] == other ? 1 : 0;
+  ScaleCropRow(taps, rows.Pixels(row), scaled[i].As<std::int16_t>());
+  scaled_rows[i] = row;
+  return scaled[i].As<std::int16_t>();
 }
 
 PatchCutter::PatchCutter(std::int64_t out, const PixelScaling& scaling) {
@@ -165,80 +219,40 @@ PatchCutter::PatchCutter(std::int64_t out, const PixelScaling& scaling) {
 PatchCutter::~PatchCutter() = default;
 PatchCutter::PatchCutter(PatchCutter&&) noexcept = default;
 
-void PatchCutter::Reserve(std::int64_t max_side) { impl_->Reserve(max_side); }
+void PatchCutter::Reserve(std::int64_t max_side) { impl_->rows.Reserve(max_side); }
 
 void PatchCutter::Cut(const FrameView& frame, const CropWindow& window,
                       const std::array<std::uint8_t, 3>& fill, float* planes) {
-  Impl& m = *impl_;
-  const auto [x, y, side] = window;
   const auto is_near = [](std::int64_t v) { return -kFarAway <= v && v <= kFarAway; };
-  Require(side > 0 && is_near(side) && is_near(x) && is_near(y), "a window of ", side,
-          " pixels at ", x, ", ", y);
-  const std::int64_t begin = std::clamp<std::int64_t>(x, 0, frame.width);
-  const std::int64_t end = std::clamp<std::int64_t>(x + side, 0, frame.width);
-  m.Reserve(end - begin);
-  const bool inside = x >= 0 && x + side + Impl::kRight <= frame.width;
-  m.SetColumns(window, begin, end, inside);
-  const CropTaps taps{m.columns,
-                      m.offset.As<std::ptrdiff_t>(),
-                      m.apart,
-                      m.near.As<std::uint8_t>(),
-                      m.far.As<std::uint8_t>(),
-                      m.weight.As<std::int16_t>()};
-  const std::int64_t margins = Impl::kLeft + Impl::kRight;
-  FillPixels(fill, end - begin + margins, m.fill_row.data());
-  if (!inside) FillPixels(fill, end - begin + margins, m.row.data());
+  Require(window.side > 0 && is_near(window.side) && is_near(window.x) && is_near(window.y),
+          "a window of ", window.side, " pixels at ", window.x, ", ", window.y);
+  Impl& m = *impl_;
+  m.rows.Start(frame, window, fill);
+  m.SetColumns(window.side);
+  m.scaled_rows.fill(WindowRows::kOutside - 1);  // none
 
   CropPlanes to;
+  std::array<float*, 3> plane;
   for (std::size_t c = 0; c < 3; ++c) {
-    const std::size_t plane = m.scaling.rgb ? 2 - c : c;
-    to.row[c] = planes + static_cast<std::ptrdiff_t>(plane) * m.out * m.out;
-    to.mean[c] = m.scaling.mean[plane];
-    to.factor[c] = 1 / m.scaling.deviation[plane];
+    const std::size_t place = m.scaling.rgb ? 2 - c : c;
+    plane[c] = planes + static_cast<std::ptrdiff_t>(place) * m.out * m.out;
+    to.mean[c] = m.scaling.mean[place];
+    to.factor[c] = 1 / m.scaling.deviation[place];
   }
-
-  // Rows of the frame, scaled; all rows beyond it are row -1.
-  constexpr std::int64_t kOutside = -1, kNothing = -2;
-  std::int64_t held[2] = {kNothing, kNothing};
-  const auto source = [&](std::int64_t row) {
-    const std::int64_t frame_row = y + std::clamp<std::int64_t>(row, 0, side - 1);
-    return frame_row >= 0 && frame_row < frame.height ? frame_row : kOutside;
-  };
-  const auto scale = [&](std::int64_t row, std::size_t slot) {
-    const std::uint8_t* pixels = m.fill_row.data();
-    if (row != kOutside && inside) {
-      pixels = frame.Row(row) + 3 * x;
-    } else if (row != kOutside) {
-      std::memcpy(m.row.data() + 3 * Impl::kLeft, frame.Row(row) + 3 * begin,
-                  3 * Size(end - begin));
-      pixels = m.row.data();
-    }
-    ScaleCropRow(taps, pixels, m.scaled[slot].As<std::int16_t>());
-    held[slot] = row;
-  };
-
-  const Axis axis(side, m.out);
-  for (std::int64_t i = 0; i < m.out; ++i) {
-    const Tap tap = axis[i];
-    const std::int64_t above = source(tap.first), below = source(tap.first + 1);
-    std::size_t slot = held[1] == above ? 1 : 0;
-    if (held[slot] != above) {
-      if (held[0] == below) slot = 1;
-      scale(above, slot);
-    }
-    const std::size_t other = above == below ? slot : 1 - slot;
-    if (held[other] != below) scale(below, other);
-
-    // Rows end in whole vectors; the next row overwrites what is too much, but in the end.
-    CropPlanes rows = to;
-    const bool fits = (m.out - i) * m.out >= m.columns;
+  const Axis axis(window.side, m.out);
+  for (std::int64_t row = 0; row < m.out; ++row) {
+    const Tap tap = axis[row];
+    const std::int64_t first = m.rows.FrameRow(tap.first), second = m.rows.FrameRow(tap.first + 1);
+    const std::int16_t* above = m.Scaled(first, second);
+    const std::int16_t* below = m.Scaled(second, first);
+    // Rows end with a whole vector. The next row overwrites what is too much; after the last ones
+    // there is no room for it.
+    const bool has_room = (m.out - row) * m.out >= m.columns;
     for (std::size_t c = 0; c < 3; ++c)
-      rows.row[c] =
-          fits ? to.row[c] + i * m.out : m.last.data() + static_cast<std::int64_t>(c) * m.columns;
-    BlendCropRows(m.scaled[slot].As<std::int16_t>(), m.scaled[other].As<std::int16_t>(),
-                  tap.weight0, tap.weight1, m.columns, m.out, rows);
-    if (fits) continue;
-    for (std::size_t c = 0; c < 3; ++c) std::copy_n(rows.row[c], m.out, to.row[c] + i * m.out);
+      to.row[c] = has_room ? plane[c] + row * m.out : m.last_rows.data() + Size(m.columns) * c;
+    BlendCropRows(above, below, tap.weight0, tap.weight1, m.columns, m.out, to);
+    if (has_room) continue;
+    for (std::size_t c = 0; c < 3; ++c) std::copy_n(to.row[c], m.out, plane[c] + row * m.out);
   }
 }
 

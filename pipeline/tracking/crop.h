@@ -33,6 +33,7 @@ struct PixelScaling {
 // Mean over all pixels, in the order B, G, R. Throws Error if the frame has none.
 std::array<double, 3> MeanColour(const FrameView& frame);
 
+// Has memory of its own for what it computes: one thread at a time.
 class PatchCutter {
  public:
   // Patches of out x out pixels, 4096 at the most; throws Error otherwise.
@@ -40,8 +41,8 @@ class PatchCutter {
   ~PatchCutter();
   PatchCutter(PatchCutter&&) noexcept;
 
-  // Makes room for windows of up to so many pixels: Cut allocates for larger ones only, and never
-  // more than for a row of the frame.
+  // Makes room for windows of up to so many pixels: Cut allocates for larger ones only. A frame's
+  // width is enough for all windows of that frame.
   void Reserve(std::int64_t max_side);
 
   // Scales the window's pixels to out x out and writes them to `planes`, [3, out, out]. What lies

@@ -19,7 +19,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 void ScaleRow(const CropTaps& taps, const std::uint8_t* row, std::int16_t* scaled) {
   for (std::int64_t block = 0; block < taps.columns / 2; ++block) {
-    const std::ptrdiff_t* offset = taps.offset + 2 * block;
+    const std::ptrdiff_t* offset = taps.offsets + 2 * block;
     std::uint8_t levels[16];
     std::memcpy(levels, row + offset[0], 16);
     if (taps.apart) std::memcpy(levels + 8, row + offset[1], 8);
@@ -27,9 +27,9 @@ void ScaleRow(const CropTaps& taps, const std::uint8_t* row, std::int16_t* scale
     for (std::int64_t i = 0; i < 8; ++i) {
       const auto level = [&](std::uint8_t place) { return place < 16 ? levels[place] : 0; };
       const std::int64_t at = 8 * block + i;
-      const int near = level(taps.near[2 * at + 1]), far = level(taps.far[2 * at + 1]);
+      const int far = level(taps.places[2 * at]), near = level(taps.places[2 * at + 1]);
       to[i < 4 ? i : 2 * taps.columns + i - 4] =
-          static_cast<std::int16_t>(128 * near + (((near - far) * taps.weight[at]) >> 9));
+          static_cast<std::int16_t>(128 * near + (((near - far) * taps.weights[at]) >> 9));
     }
   }
 }
@@ -77,17 +77,17 @@ void ScaleBlocks(const CropTaps taps, const std::uint8_t* row, std::int16_t* sca
   const D8 d8;
   const hn::Repartition<std::uint16_t, D16> du;
   const hn::Repartition<std::int64_t, D16> d64;
-  // Value i and those after it. Levels are looked up into high bytes and halved to 128 times the
-  // level: the high half of the product is what the far level adds, over 16, rounded down.
+  // Value i and those after it. The high half of the product is what the far level adds to 128
+  // times the near one, rounded down.
+  const auto levels = hn::Set(du, std::uint16_t{255 << 7});
   const auto scale = [&](std::int64_t i) HWY_ATTR {
-    const auto block = LoadBlocks<kApart>(d8, row, taps.offset + i / 4);
-    const auto look_up = [&](const std::uint8_t* places) HWY_ATTR {
-      const auto levels = hn::TableLookupBytesOr0(block, hn::Load(d8, places + 2 * i));
-      return hn::BitCast(d, hn::ShiftRight<1>(hn::BitCast(du, levels)));
-    };
-    const auto near = look_up(taps.near), far = look_up(taps.far);
-    return hn::BitCast(
-        d64, hn::Add(near, hn::MulHigh(hn::Sub(near, far), hn::Load(d, taps.weight + i))));
+    const auto block = LoadBlocks<kApart>(d8, row, taps.offsets + i / 4);
+    const auto pairs =
+        hn::BitCast(du, hn::TableLookupBytesOr0(block, hn::Load(d8, taps.places + 2 * i)));
+    const auto near = hn::BitCast(d, hn::And(hn::ShiftRight<1>(pairs), levels));
+    const auto far = hn::BitCast(d, hn::And(hn::ShiftLeft<7>(pairs), levels));
+    const auto weight = hn::Load(d, taps.weights + i);
+    return hn::BitCast(d64, hn::Add(near, hn::MulHigh(hn::Sub(near, far), weight)));
   };
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int16_t* red = scaled + 2 * taps.columns;

@@ -18,18 +18,17 @@ struct CropTaps {
   std::int64_t columns = 0;
   // Bytes from the start of the row, two a block: its 16 bytes begin at the first one; if `apart`,
   // 8 bytes begin at either.
-  const std::ptrdiff_t* offset = nullptr;
+  const std::ptrdiff_t* offsets = nullptr;
   bool apart = false;
-  // 16 a block, two for each value: the first has its high bit set, the second is the place of the
-  // near or the far level in the block, or has its high bit set for 0.
-  const std::uint8_t* near = nullptr;
-  const std::uint8_t* far = nullptr;
+  // 16 a block: for each value the places of the far and of the near level in the block, with the
+  // high bit set for 0.
+  const std::uint8_t* places = nullptr;
   // 8 a block: -32 * weight of the far level, weights being 0 to 1024.
-  const std::int16_t* weight = nullptr;
+  const std::int16_t* weights = nullptr;
 };
 
-// A row scaled horizontally, levels times 128, rounded down: for each column its B and G, then,
-// after 2 * columns values, for each column its R and 0.
+// Scales a row horizontally. `scaled` gets 128 times the levels, rounded down: B and G of each
+// column, then, from 2 * columns on, R and 0 of each.
 void ScaleCropRow(const CropTaps& taps, const std::uint8_t* row, std::int16_t* scaled);
 
 // Where rows of the output go to.
@@ -38,8 +37,8 @@ struct CropPlanes {
   std::array<float, 3> mean, factor;
 };
 
-// (level - mean) * factor of the levels between two scaled rows. Writes `count` values a row,
-// rounded up to a whole vector, kCropGroup at the most.
+// Blends two rows of so many scaled columns and writes (level - mean) * factor of the first `count`
+// to the planes' rows. These end with a whole vector: up to kCropGroup - 1 more floats are written.
 void BlendCropRows(const std::int16_t* above, const std::int16_t* below, int weight_above,
                    int weight_below, std::int64_t columns, std::int64_t count,
                    const CropPlanes& planes);

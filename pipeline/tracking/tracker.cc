@@ -111,13 +111,8 @@ void Tracker::Impl::SetFrameSize(const FrameView& frame) {
   frame_width = frame.width;
   frame_height = frame.height;
   if (path) StartSearch();
-  // No box is larger than the frame, if that is not smaller than the smallest box.
-  const double longest = std::max({width, height, config.min_side});
-  const double side = (1 + 2 * config.context) * longest;
-  template_cutter.Reserve(std::llround(side) + 1);
-  search_cutter.Reserve(
-      std::llround(SearchPath::kMaxEnlargement * side * config.search_size / config.template_size) +
-      1);
+  template_cutter.Reserve(frame.width);
+  search_cutter.Reserve(frame.width);
 }
 
 void Tracker::Impl::StartSearch() {

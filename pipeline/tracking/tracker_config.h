@@ -55,8 +55,8 @@ TrackerConfig NanoTrackConfig(int version);
 // From a text file of lines "key = value"; '#' begins a comment. Keys are the names of the fields
 // above; those of `pixels` are `colours` (BGR or RGB), `mean` and `deviation` (three numbers each);
 // `score` is softmax, sigmoid or probability, `box` is pixels, log-pixels or cells. What is not
-// given keeps its default. Throws Error, which names file and line, for unknown keys, keys that
-// are given twice and values that cannot be.
+// given keeps its default. samples/tracker-configs has one. Throws Error, which names file and
+// line, for unknown keys, keys that are given twice and values that cannot be.
 TrackerConfig ReadTrackerConfig(const std::filesystem::path& path);
 
 }  // namespace tessera

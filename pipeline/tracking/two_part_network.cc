@@ -1,75 +1,69 @@
 // Backbone and head in two networks, as NanoTrack has them.
 #include <array>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "ops/error.h"
 #include "pipeline/tracking/network_outputs.h"
 #include "pipeline/tracking/siamese_network.h"
+#include "pipeline/tracking/split_network.h"
 
 namespace tessera {
 namespace {
 
-const std::string& File(const Session& session) { return session.name(); }
+Shape FeatureShape(Session& backbone, std::int64_t size) {
+  Require(backbone.inputs().size() == 1, backbone.name(), ": has ", backbone.inputs().size(),
+          " inputs, a backbone has one");
+  const Shape patch{1, 3, size, size};
+  const std::vector<TensorView> features = backbone.InferOutputs(std::array{patch});
+  Require(features.size() == 1 && features[0].shape.rank() == 4 && features[0].shape[0] == 1 &&
+              features[0].dtype == DType::kFloat32,
+          backbone.name(),
+          ": a backbone makes float32 features, 1 x channels x height x width; of ", patch,
+          " this makes ", features.size(), " outputs, the first ", features.at(0).dtype, " ",
+          features[0].shape);
+  return features[0].shape;
+}
 
-class TwoPartNetwork : public SiameseNetwork {
+SplitNetwork SplitHead(Session& head, const Shape& of_template, const Shape& of_search,
+                       const TrackerConfig& config) {
+  const std::vector<ValueDecl>& inputs = head.inputs();
+  Require(inputs.size() == 2, head.name(), ": has ", inputs.size(),
+          " inputs, a head has two: features of the template and of the search patch");
+  // By the declared sizes; where these do not tell, those of the template come first.
+  const bool template_is_second = !MatchesDeclared(inputs[0], of_template) &&
+                                  MatchesDeclared(inputs[0], of_search) &&
+                                  MatchesDeclared(inputs[1], of_template);
+  if (template_is_second) return {head, 1, {of_search, of_template}, config};
+  return {head, 0, {of_template, of_search}, config};
+}
+
+class TwoPartNetwork final : public SiameseNetwork {
  public:
-  TwoPartNetwork(std::shared_ptr<Session> backbone, std::shared_ptr<Session> head,
-                 const TrackerConfig& config)
-      : backbone_(std::move(backbone)), head_(std::move(head)) {
-    Require(backbone_->inputs().size() == 1, File(*backbone_),
-            ": a backbone has one input, this has ", backbone_->inputs().size());
-    Require(head_->inputs().size() == 2, File(*head_), ": a head has two inputs, this has ",
-            head_->inputs().size());
-    const auto features = [this](std::int64_t size) {
-      const Shape patch{1, 3, size, size};
-      const Shape shape = backbone_->InferOutputs(std::array{patch}).at(0).shape;
-      Require(shape.rank() == 4 && shape[0] == 1, File(*backbone_), ": features of ", patch,
-              " are ", shape, ", want 1 x channels x height x width");
-      return shape;
-    };
-    const Shape of_template = features(config.template_size),
-                of_search = features(config.search_size);
-    // By the declared sizes; where these do not tell, template features come first.
-    template_index_ = MatchesDeclared(head_->inputs()[0], of_search) &&
-                              MatchesDeclared(head_->inputs()[1], of_template) &&
-                              !MatchesDeclared(head_->inputs()[0], of_template)
-                          ? 1
-                          : 0;
-    std::array<Shape, 2> shapes;
-    shapes[template_index_] = of_template;
-    shapes[1 - template_index_] = of_search;
-    outputs_ = FindMaps(*head_, shapes, config);
-  }
+  TwoPartNetwork(std::shared_ptr<Session> backbone, Session& head, const TrackerConfig& config)
+      : backbone_(std::move(backbone)),
+        head_(SplitHead(head, FeatureShape(*backbone_, config.template_size),
+                        FeatureShape(*backbone_, config.search_size), config)) {}
 
-  std::int64_t map_side() const override { return outputs_.side; }
+  std::int64_t map_side() const override { return head_.map_side(); }
 
   void SetTemplate(const TensorView& patch, Parallel& parallel) override {
-    RunBackbone(patch, template_features_, parallel);
+    head_.SetTemplate(Features(patch, template_features_, parallel), parallel);
   }
-
   Maps Search(const TensorView& patch, Parallel& parallel) override {
-    RunBackbone(patch, search_features_, parallel);
-    const std::vector<ValueDecl>& inputs = head_->inputs();
-    head_->Run(
-        std::array<NamedView, 2>{
-            NamedView{inputs[template_index_].name, template_features_.at(0).view()},
-            NamedView{inputs[1 - template_index_].name, search_features_.at(0).view()}},
-        maps_, &parallel);
-    return {maps_[outputs_.classes].data<float>(), maps_[outputs_.boxes].data<float>()};
+    return head_.Search(Features(patch, search_features_, parallel), parallel);
   }
 
  private:
-  void RunBackbone(const TensorView& patch, std::vector<Tensor>& features, Parallel& parallel) {
-    backbone_->Run(std::array<NamedView, 1>{NamedView{backbone_->inputs()[0].name, patch}},
-                   features, &parallel);
+  const TensorView& Features(const TensorView& patch, std::vector<Tensor>& features,
+                             Parallel& parallel) {
+    backbone_->Run(std::array{NamedView{backbone_->inputs()[0].name, patch}}, features, &parallel);
+    return features[0].view();
   }
 
-  const std::shared_ptr<Session> backbone_, head_;
-  std::size_t template_index_ = 0;  // of the head's inputs
-  MapOutputs outputs_;
-  std::vector<Tensor> template_features_, search_features_, maps_;
+  const std::shared_ptr<Session> backbone_;
+  SplitNetwork head_;
+  std::vector<Tensor> template_features_, search_features_;
 };
 
 }  // namespace
@@ -77,7 +71,7 @@ class TwoPartNetwork : public SiameseNetwork {
 std::unique_ptr<SiameseNetwork> MakeTwoPartNetwork(std::shared_ptr<Session> backbone,
                                                    std::shared_ptr<Session> head,
                                                    const TrackerConfig& config) {
-  return std::make_unique<TwoPartNetwork>(std::move(backbone), std::move(head), config);
+  return std::make_unique<TwoPartNetwork>(std::move(backbone), *head, config);
 }
 
 }  // namespace tessera

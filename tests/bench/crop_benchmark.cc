@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pipeline/tracking/crop.h"
+#include "simd/cpu_target.h"
 
 namespace tessera {
 namespace {
@@ -22,7 +23,7 @@ const std::vector<std::uint8_t>& Pixels() {
   return pixels;
 }
 
-FrameView Frame() { return {Pixels().data(), kWidth, kHeight, getenv("ZERO") ? 0 : 3 * kWidth}; }
+FrameView Frame() { return {Pixels().data(), kWidth, kHeight, 3 * kWidth}; }
 
 void Cut(benchmark::State& state, std::int64_t x) {
   const std::int64_t side = state.range(0), out = state.range(1);
@@ -72,4 +73,10 @@ BENCHMARK(Mean)->Unit(benchmark::kMicrosecond);
 }  // namespace
 }  // namespace tessera
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  benchmark::AddCustomContext("target", tessera::CpuTargetName());
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

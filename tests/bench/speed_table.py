@@ -48,7 +48,7 @@ ROWS = (
     Row('NanoTrack v2 backbone, 255x255', SEARCH, SEARCH, 50,
         published='nanotrack/nanotrackv2_backbone.onnx'),
     Row('NanoTrack v2 head', FEATURES, FEATURES, 100, published='nanotrack/nanotrackv2_head.onnx'),
-    Row('siamese-two-tower', PATCHES, PATCHES, 30, built='siamese-two-tower'),
+    Row('Two-tower tracker', PATCHES, PATCHES, 30, built='siamese-two-tower'),
 )
 # The second is compared with the first: both enlarge the same input four times.
 COMPARED = ROWS[0], ROWS[1]

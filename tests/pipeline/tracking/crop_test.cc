@@ -165,10 +165,9 @@ TEST(PatchCutter, EverySideWithinTheFrameAndAtItsEdges) {
     PatchCutter cutter(19, {});
     for (std::int64_t side = 1; side <= 80; ++side) {
       const std::int64_t right = 90 - side, bottom = 80 - side;
-      for (const CropWindow& window :
-           {CropWindow{0, 0, side}, CropWindow{right, bottom, side},
-            CropWindow{right / 2, bottom / 2, side}, CropWindow{right + 1, bottom + 1, side},
-            CropWindow{-1, -1, side}}) {
+      std::vector<CropWindow> windows{{0, 0, side}, {-1, -1, side}, {right / 2, bottom / 2, side}};
+      for (std::int64_t i = -1; i <= 7; ++i) windows.push_back({right - i, bottom, side});
+      for (const CropWindow& window : windows) {
         SCOPED_TRACE(Name(window, 19, frame.view));
         ASSERT_EQ(Cut(cutter, frame.view, window, fill, 19),
                   PlainCut(frame.view, window, fill, 19));
@@ -242,6 +241,8 @@ TEST(PatchCutter, AllocatesNothingUpToWhatIsReserved) {
             0);
   EXPECT_GT(CountAllocations([&] { cut(large, 600); }), 0);
   EXPECT_EQ(CountAllocations([&] { cut(large, 600); }), 0);
+  cutter.Reserve(700);
+  EXPECT_EQ(CountAllocations([&] { cut(large, 5000); }), 0);
 }
 
 TEST(PatchCutter, RefusesSizesThatCannotBe) {
@@ -289,7 +290,7 @@ TEST(MeanColour, IsThePlainMeanOnEveryTarget) {
         for (std::int64_t c = 0; c < 3; ++c)
           sum[static_cast<std::size_t>(c)] += Pixel(frame.view, {}, x, y, c);
     for (double& s : sum) s /= width * height;
-    OnEveryTarget([&] { EXPECT_EQ(MeanColour(frame.view), sum) << width; });
+    OnEveryTarget([&] { EXPECT_EQ(MeanColour(frame.view), sum) << frame.view.width; });
   }
 }
 

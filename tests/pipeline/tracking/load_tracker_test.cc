@@ -107,8 +107,8 @@ TEST_F(LoadTrackerTest, NetworksThatDoNotFitAreNamed) {
   EXPECT_THAT(ErrorOf({Backbone(24), Head(24), ""}),
               testing::AllOf(HasSubstr("backbone.onnx"), HasSubstr("24 channels")));
   EXPECT_THAT(ErrorOf({Backbone(48, 2), Head(48), "v1"}),
-              testing::AllOf(HasSubstr("backbone.onnx"), HasSubstr("one input")));
-  EXPECT_THAT(ErrorOf({Backbone(48), Backbone(48), "v1"}), HasSubstr("two inputs"));
+              testing::AllOf(HasSubstr("backbone.onnx"), HasSubstr("a backbone has one")));
+  EXPECT_THAT(ErrorOf({Backbone(48), Backbone(48), "v1"}), HasSubstr("a head has two"));
   EXPECT_THAT(ErrorOf({Backbone(48), Head(24), "v1"}), HasSubstr("head.onnx"));
   EXPECT_THAT(ErrorOf({Backbone(48), Head(48, 3), "v1"}),
               testing::AllOf(HasSubstr("head.onnx"), HasSubstr("class map"),

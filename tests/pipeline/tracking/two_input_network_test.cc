@@ -8,8 +8,10 @@
 #include "models/networks.h"
 #include "ops/error.h"
 #include "pipeline/tracking/siamese_network.h"
+#include "pipeline/tracking/tracker.h"
 #include "tests/allocation_count.h"
 #include "tests/engine/test_model.h"
+#include "tests/temporary_folder.h"
 
 namespace tessera {
 namespace {
@@ -127,6 +129,33 @@ TEST(TwoInputNetwork, GivesTheMapsOfTheWhole) {
   }
 }
 
+// Random weights follow nothing, but boxes and scores are such as a tracker gives.
+TEST(TwoInputNetwork, RunsInATracker) {
+  const TemporaryFolder folder;
+  SeededWeights weights(1);
+  WriteBytes(folder / "siamese.onnx",
+             BuildNetwork(*FindNetwork("siamese-two-tower"), weights).SerializeAsString());
+  Tracker tracker =
+      LoadTracker({.model = folder / "siamese.onnx",
+                   .head = "",
+                   .variant = TESSERA_SOURCE_DIR "/samples/tracker-configs/siamese-two-tower.cfg"});
+  constexpr std::int64_t kWidth = 160, kHeight = 120;
+  std::vector<std::uint8_t> pixels(3 * kWidth * kHeight);
+  for (std::size_t i = 0; i < pixels.size(); ++i) {
+    pixels[i] = static_cast<std::uint8_t>(i / 9 * 37 + i / (3 * kWidth) / 7 * 91);
+  }
+  const FrameView frame{pixels.data(), kWidth, kHeight, 3 * kWidth};
+  tracker.Init(frame, {50, 40, 30, 24});
+  for (int i = 0; i < 5; ++i) {
+    const TrackResult result = tracker.Update(frame);
+    EXPECT_GT(result.score, 0);
+    EXPECT_LT(result.score, 1);
+    EXPECT_GT(Overlap(result.box, {0, 0, kWidth, kHeight}), 0.001);
+    EXPECT_LE(result.box.width, kWidth);
+    EXPECT_LE(result.box.height, kHeight);
+  }
+}
+
 TEST(TwoInputNetwork, KeepsItsTemplateUntilThereIsAnother) {
   const Tensor target = Patch(16, 1), other = Patch(16, 2), search = Patch(32, 3);
   const TestModel model = Tiny{}.Model();
@@ -190,10 +219,11 @@ TEST(TwoInputNetwork, SizesOtherThanConfiguredAreErrors) {
   TrackerConfig config = TinyConfig();
   config.search_size = 64;
   EXPECT_EQ(ErrorOf(Tiny{}.Model(), config),
-            "test.onnx: has the inputs z 1x3x16x16, x 1x3x32x32, the configuration wants a "
+            "test.onnx: has the inputs z float32 1x3x16x16, x float32 1x3x32x32, the configuration "
+            "wants a "
             "template, float32 1x3x16x16, and a search patch, float32 1x3x64x64");
   EXPECT_THAT(ErrorOf(Tiny{.template_dims = {-1, 3, -1, -1}}.Model(), config),
-              HasSubstr("z ?x3x?x?, x 1x3x32x32"));
+              HasSubstr("z float32 ?x3x?x?, x float32 1x3x32x32"));
   config = TinyConfig();
   config.stride = 8;
   EXPECT_EQ(ErrorOf(Tiny{}.Model(), config),
@@ -204,18 +234,20 @@ TEST(TwoInputNetwork, SizesOtherThanConfiguredAreErrors) {
 TEST(TwoInputNetwork, InputsThatCannotBeToldAreErrors) {
   const Ints dynamic = {1, 3, -1, -1};
   EXPECT_EQ(ErrorOf(Tiny{.template_dims = dynamic, .search_dims = dynamic}.Model(), TinyConfig()),
-            "test.onnx: which of the inputs z 1x3x?x?, x 1x3x?x? is the template? (template_input "
+            "test.onnx: which of the inputs z float32 1x3x?x?, x float32 1x3x?x? is the template? "
+            "(template_input "
             "of the configuration)");
   TrackerConfig config = TinyConfig();
   config.template_input = "target";
-  EXPECT_THAT(ErrorOf(Tiny{}.Model(), config), HasSubstr("float32 target 1x3x16x16"));
+  EXPECT_THAT(ErrorOf(Tiny{}.Model(), config), HasSubstr("target float32 1x3x16x16"));
   config.template_input = "x";  // which is the search patch
-  EXPECT_THAT(ErrorOf(Tiny{}.Model(), config), HasSubstr("float32 x 1x3x16x16"));
+  EXPECT_THAT(ErrorOf(Tiny{}.Model(), config), HasSubstr("x float32 1x3x16x16"));
 
   TestModel three = Tiny{}.Model();
   three.Input("update", {1, 3, 16, 16});
   EXPECT_EQ(ErrorOf(three, TinyConfig()),
-            "test.onnx: has 3 inputs (z 1x3x16x16, x 1x3x32x32, update 1x3x16x16), want two: "
+            "test.onnx: has 3 inputs (z float32 1x3x16x16, x float32 1x3x32x32, update float32 "
+            "1x3x16x16), want two: "
             "template and search patch");
   TestModel unused;
   unused.Input("z", {1, 3, 16, 16}).Input("x", {1, 3, 32, 32}).Noise("w", {5, 3, 4, 4});
@@ -235,16 +267,18 @@ TEST(TwoInputNetwork, AllocatesNothingAfterTheFirstCalls) {
   SerialParallel serial;
   const Tensor target = Patch(16, 1), search = Patch(32, 2);
   const auto network = MakeTwoInputNetwork(Tiny{}.Model().Load(), TinyConfig());
+  SiameseNetwork::Maps maps;
   const auto follow = [&] {
     network->SetTemplate(target.view(), serial);
     network->Search(search.view(), serial);
-    return network->Search(search.view(), serial);
+    maps = network->Search(search.view(), serial);
   };
-  SiameseNetwork::Maps first, second;
-  EXPECT_EQ(CountAllocations([&] { first = follow(); }) > 0, kCountsAllocations);
-  EXPECT_EQ(CountAllocations([&] { second = follow(); }), 0);
-  EXPECT_EQ(second.classes, first.classes);
-  EXPECT_EQ(second.boxes, first.boxes);
+  const int at_first = CountAllocations(follow);
+  EXPECT_TRUE(at_first > 0 || !kCountsAllocations);
+  const SiameseNetwork::Maps first = maps;
+  EXPECT_EQ(CountAllocations(follow), 0);
+  EXPECT_EQ(maps.classes, first.classes);
+  EXPECT_EQ(maps.boxes, first.boxes);
 }
 
 }  // namespace
