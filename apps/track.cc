@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <opencv2/core/utility.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -156,28 +157,22 @@ Box ReadBox(const std::filesystem::path& path) {
 }
 
 int Run(TrackArguments& arguments) {
-  std::optional<Tracker> tracker;
-  std::unique_ptr<FrameSource> source;
-  GroundTruth truth;
+  ExitCode code = kWrongUsage;  // of an Error
   try {
     CheckOutputs(arguments);
     if (!arguments.box_file.empty()) arguments.box = ReadBox(arguments.box_file);
+    GroundTruth truth;
     if (!arguments.ground_truth.empty()) truth = ReadGroundTruth(arguments.ground_truth);
     if (arguments.display) ConnectToDisplay();
     CpuBudget::OfProcess().Limit(arguments.threads);
-    tracker.emplace(LoadTracker(arguments.tracker, arguments.threads));
-  } catch (const Error& error) {
-    return Fail(kWrongUsage, error.what());
-  }
-  try {
-    source = OpenFrameSource(arguments.input, arguments.source);
-  } catch (const Error& error) {
-    return Fail(kInputFailed, error.what());
-  }
-  try {
+    cv::setNumThreads(1);  // frames are read, drawn and written beside, by a thread each
+    Tracker tracker = LoadTracker(arguments.tracker, arguments.threads);
+
+    code = kInputFailed;
+    const auto source = OpenFrameSource(arguments.input, arguments.source);
+    code = kWrongUsage;
     const SourceInfo& info = source->info();
     RequireEffects(arguments, info);
-    TrackOutputs outputs(arguments);
     std::optional<double> picture_rate;
     double rate = info.frames_per_second > 0 ? info.frames_per_second : kUsualRate;
     if (info.pictures) {
@@ -189,6 +184,10 @@ int Run(TrackArguments& arguments) {
       sink = OpenFrameSink(arguments.output,
                            {.frames_per_second = rate, .overwrite = arguments.overwrite});
     }
+    code = kInputFailed;
+    TrackOutputs outputs(arguments);
+    code = kWrongUsage;
+
     std::optional<TrackWindow> window;
     // A live source has a pace of its own.
     if (arguments.display) window.emplace(info.live ? 0 : rate, the_interrupt);
@@ -196,10 +195,10 @@ int Run(TrackArguments& arguments) {
     Events events(arguments, truth, picture_rate, outputs, progress, window ? &*window : nullptr);
     TrackPainter painter;
     const TrackSummary summary =
-        TrackVideo(*source, *tracker, events, sink.get(), &painter, the_interrupt);
+        TrackVideo(*source, tracker, events, sink.get(), &painter, the_interrupt);
     return Finish(arguments, truth, summary, outputs, progress);
   } catch (const Error& error) {
-    return the_interrupt ? kInterrupted : Fail(kWrongUsage, error.what());
+    return the_interrupt ? kInterrupted : Fail(code, error.what());
   }
 }
 

@@ -34,10 +34,10 @@ class FrameSink {
 };
 
 // A video if `path` ends with .mp4, .m4v, .mov, .mkv, .avi or .webm; a printf pattern of pictures
-// (out/%05d.png), numbered like the frames; else a folder of pictures, which is made. These are
-// named like those of the source, with an extension that can be written, else by their numbers
-// (000012.png). Nothing is at `path` before Close (in a folder: each picture is complete or not
-// there), and nothing that was there is lost until then.
+// (out/%05d.png), numbered like the frames; else a folder of pictures, which is made, and ends with
+// a '/' if there is a '.' in its name. These are named like those of the source, with an extension
+// that can be written, else by their numbers (000012.png). Nothing is at `path` before Close (in a
+// folder: each picture is complete or not there), and nothing that was there is lost until then.
 //
 // Throws Error, which names the path, if it cannot be written, is what `source` says, or, without
 // `overwrite`, exists: for pictures, if the folder holds any, or any of the pattern's names.

@@ -64,13 +64,15 @@ std::unique_ptr<FrameSource> OpenCameraSource(const Device& device, const std::s
   return MakeLiveSource(open(), MakeLiveInput(shown_name, open), options);
 }
 
-std::unique_ptr<FrameSource> OpenVideoFile(const std::string& input, const SourceOptions& options) {
+std::unique_ptr<FrameSource> OpenVideoFile(const std::string& input, const struct stat& status,
+                                           const SourceOptions& options) {
   const std::string shown_name = DisplayName(input), url = FileUrl(input);
-  std::error_code ignored;
-  Require(std::filesystem::file_size(input, ignored) != 0, shown_name, ": the file is empty");
+  const bool is_file = S_ISREG(status.st_mode);  // pipes cannot be read twice
+  Require(!is_file || status.st_size > 0, shown_name, ": the file is empty");
   auto capture = OpenVideo(url);
-  if (capture == nullptr) throw Error(StrCat(shown_name, ": ", WhyUnreadable(url)));
-  return MakeVideoSource(std::move(capture), url, shown_name, options);
+  if (capture == nullptr)
+    throw Error(StrCat(shown_name, ": ", is_file ? WhyUnreadable(url) : "is no video"));
+  return MakeVideoSource(std::move(capture), is_file ? url : "", shown_name, options);
 }
 
 std::unique_ptr<FrameSource> OpenUrl(const std::string& url, const SourceOptions& options) {
@@ -98,7 +100,7 @@ std::unique_ptr<FrameSource> OpenFrameSource(const std::string& input,
     // FFmpeg reads animated GIFs.
     if (HasPictureExtension(input) && !HasExtension(input, ".gif"))
       return MakePictureSource({input}, shown_name, options);
-    return OpenVideoFile(input, options);
+    return OpenVideoFile(input, *status, options);
   }
   if (input.find("://") != input.npos) return OpenUrl(input, options);
   if (const auto index = CameraIndex(input))

@@ -81,8 +81,7 @@ class FolderSink : public PictureSink {
   ListedFile FileFor(const Frame& frame) override {
     const std::filesystem::path own =
         frame.name.empty() ? numbered_.Of(frame.number) : std::filesystem::path(frame.name);
-    const OutputName name({});
-    ListedFile file = name.For(own, folder_);
+    ListedFile file = name_.For(own, folder_);
     // The source may have an a.gif and an a.png, and both become a.png.
     for (int i = 2; !written_.insert(file.output.filename()).second; ++i)
       file.output.replace_filename(
@@ -90,6 +89,7 @@ class FolderSink : public PictureSink {
     return file;
   }
 
+  const OutputName name_{ListOptions{}};
   const NumberedName numbered_{"%06d.png"};
   std::set<std::filesystem::path> written_;
 };

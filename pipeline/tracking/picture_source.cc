@@ -10,6 +10,7 @@
 #include "pipeline/folder_walk.h"
 #include "pipeline/image_reader.h"
 #include "pipeline/tracking/file_number.h"
+#include "pipeline/tracking/opencv_video.h"
 
 namespace tessera {
 namespace {
@@ -58,7 +59,7 @@ class PictureSource : public FrameSource {
     const std::unique_ptr<ImageReader> reader = OpenImage(file);
     const PictureFormat& format = reader->format();
     const int width = static_cast<int>(format.width), height = static_cast<int>(format.height);
-    pixels.create(height, width, CV_8UC3);
+    CallingOpenCv([&] { pixels.create(height, width, CV_8UC3); });
     row_.resize(format.RowBytes() / sizeof(std::uint16_t) + 1);
     for (int y = 0; y < height; ++y) {
       reader->ReadRow(reinterpret_cast<std::byte*>(row_.data()));

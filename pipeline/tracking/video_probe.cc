@@ -1,6 +1,8 @@
 #include "pipeline/tracking/video_probe.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -14,32 +16,54 @@ extern "C" {
 namespace tessera {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 struct CloseInput {
   void operator()(AVFormatContext* input) const { ::avformat_close_input(&input); }
 };
-using Input = std::unique_ptr<AVFormatContext, CloseInput>;
+
+// An open file or stream that gives up when a server does not answer.
+class Input {
+ public:
+  // Returns FFmpeg's error, negative, or 0.
+  int Open(const std::string& url) {
+    SilenceVideoLibraries();
+    give_up_ = Clock::now() + std::chrono::seconds(10);
+    AVFormatContext* context = ::avformat_alloc_context();
+    Require(context != nullptr, "too little memory");
+    context->interrupt_callback = {.callback = &IsTooLate, .opaque = this};
+    // Frees the context if it fails.
+    if (const int error = ::avformat_open_input(&context, url.c_str(), nullptr, nullptr); error < 0)
+      return error;
+    context_.reset(context);
+    return std::min(0, ::avformat_find_stream_info(context, nullptr));
+  }
+
+  bool Read(AVPacket* packet) {
+    give_up_ = Clock::now() + std::chrono::seconds(30);
+    return ::av_read_frame(context_.get(), packet) >= 0;
+  }
+
+  AVFormatContext& context() const { return *context_; }
+  // Null if there is none.
+  const AVStream* video() const {
+    const int index = ::av_find_best_stream(context_.get(), AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
+    return index < 0 ? nullptr : context_->streams[index];
+  }
+
+ private:
+  static int IsTooLate(void* input) { return Clock::now() > static_cast<Input*>(input)->give_up_; }
+
+  std::unique_ptr<AVFormatContext, CloseInput> context_;
+  Clock::time_point give_up_;
+};
 
 struct FreePacket {
   void operator()(AVPacket* packet) const { ::av_packet_free(&packet); }
 };
 
-// Returns FFmpeg's error, negative, or 0.
-int OpenInput(const std::string& url, Input& input) {
-  SilenceVideoLibraries();
-  AVFormatContext* opened = nullptr;
-  if (const int error = ::avformat_open_input(&opened, url.c_str(), nullptr, nullptr); error < 0)
-    return error;
-  input.reset(opened);
-  return std::min(0, ::avformat_find_stream_info(opened, nullptr));
-}
-
 double Seconds(std::int64_t time, AVRational unit) {
   return static_cast<double>(time) * ::av_q2d(unit);
-}
-
-const AVStream* VideoOf(AVFormatContext& input) {
-  const int index = ::av_find_best_stream(&input, AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
-  return index < 0 ? nullptr : input.streams[index];
 }
 
 // The length that the head announces, in seconds; 0 if none.
@@ -60,36 +84,43 @@ std::string FileUrl(const std::filesystem::path& path) { return "file:" + path.n
 
 std::string WhyUnreadable(const std::string& url) {
   Input input;
-  if (const int error = OpenInput(url, input); error < 0) {
+  if (const int error = input.Open(url); error < 0) {
     if (error == AVERROR_INVALIDDATA) return "is no video, or its index is missing";
     char reason[AV_ERROR_MAX_STRING_SIZE] = {};
     ::av_strerror(error, reason, sizeof reason);
     return StrCat("cannot be opened: ", reason);
   }
-  return VideoOf(*input) == nullptr ? "holds no video" : "its video cannot be decoded";
+  return input.video() == nullptr ? "holds no video, or its index is cut off"
+                                  : "its video cannot be decoded";
 }
 
-bool IsCutOff(const std::string& url) {
+VideoExtent ExtentOf(const std::string& url) {
   Input input;
-  if (OpenInput(url, input) < 0) return true;
-  const AVStream* video = VideoOf(*input);
-  if (video == nullptr) return true;
-  const double announced = AnnouncedSeconds(*input, *video);
+  if (input.Open(url) < 0) return {.cut_off = true};
+  const AVStream* video = input.video();
+  if (video == nullptr) return {.cut_off = true};
 
   const std::unique_ptr<AVPacket, FreePacket> packet(::av_packet_alloc());
   bool incomplete = false;
-  double end = 0;
-  while (::av_read_frame(input.get(), packet.get()) >= 0) {
-    const std::int64_t start = packet->pts != AV_NOPTS_VALUE ? packet->pts : packet->dts;
-    if (start != AV_NOPTS_VALUE)
-      end = std::max(
-          end, Seconds(start + packet->duration, input->streams[packet->stream_index]->time_base));
+  double end = 0;                                         // of any stream
+  double first_shown = HUGE_VAL, last_shown = -HUGE_VAL;  // frames of the video
+  while (input.Read(packet.get())) {
+    const AVStream* stream = input.context().streams[packet->stream_index];
+    const std::int64_t time = packet->pts != AV_NOPTS_VALUE ? packet->pts : packet->dts;
+    if (time != AV_NOPTS_VALUE) {
+      end = std::max(end, Seconds(time + packet->duration, stream->time_base));
+      if (stream == video && (packet->flags & AV_PKT_FLAG_DISCARD) == 0) {
+        first_shown = std::min(first_shown, Seconds(time, stream->time_base));
+        last_shown = std::max(last_shown, Seconds(time, stream->time_base));
+      }
+    }
     incomplete = (packet->flags & AV_PKT_FLAG_CORRUPT) != 0;
     ::av_packet_unref(packet.get());
   }
-  if (incomplete || announced == 0) return incomplete;
   const AVRational rate = video->avg_frame_rate;
-  return end < announced - std::max(0.2, rate.num > 0 ? 2 / ::av_q2d(rate) : 0);
+  const double tolerance = std::max(0.2, rate.num > 0 ? 2 / ::av_q2d(rate) : 0);
+  return {.cut_off = incomplete || end < AnnouncedSeconds(input.context(), *video) - tolerance,
+          .seconds = std::max(0.0, last_shown - first_shown)};
 }
 
 }  // namespace tessera

@@ -12,8 +12,14 @@ std::string FileUrl(const std::filesystem::path& path);
 // Why a video cannot be opened, in words.
 std::string WhyUnreadable(const std::string& url);
 
-// Whether a video ends before what its head announces. Reads all of it; to be asked if there were
-// fewer frames than OpenCV counts (CAP_PROP_FRAME_COUNT).
+// What is in a video, whether or not it can be decoded.
+struct VideoExtent {
+  bool cut_off = false;  // it ends before what its head announces
+  double seconds = 0;    // from the first to the last frame that is to be shown; 0 if not known
+};
+
+// Reads all of it; to be asked if there were fewer frames than OpenCV counts
+// (CAP_PROP_FRAME_COUNT).
 //
 // That number proves nothing by itself: in most containers it is the length times the rate. The
 // length may be that of the sound (Matroska, WebM, fragmented MP4), the rate may vary, and of what
@@ -21,6 +27,6 @@ std::string WhyUnreadable(const std::string& url);
 // counts as cut off if its last packet is incomplete, or if no stream comes as near to the length
 // that the head tells as a fifth of a second or two frames. Where the head tells none (MPEG-TS,
 // what was written to a pipe), nothing is missed.
-bool IsCutOff(const std::string& url);
+VideoExtent ExtentOf(const std::string& url);
 
 }  // namespace tessera

@@ -7,6 +7,7 @@
 #include "pipeline/atomic_file.h"
 #include "pipeline/display_name.h"
 #include "pipeline/file_status.h"
+#include "pipeline/tracking/opencv_video.h"
 #include "pipeline/tracking/video_encoder.h"
 
 namespace tessera {
@@ -32,7 +33,7 @@ class VideoSink : public FrameSink {
       if (frame.pixels.size() == size_) {
         encoder_->Write(frame.pixels);
       } else {
-        cv::resize(frame.pixels, scaled_, size_, 0, 0, cv::INTER_AREA);
+        CallingOpenCv([&] { cv::resize(frame.pixels, scaled_, size_, 0, 0, cv::INTER_AREA); });
         encoder_->Write(scaled_);
       }
     });

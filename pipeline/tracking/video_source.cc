@@ -63,9 +63,14 @@ class VideoSource : public FrameSource {
   }
 
   void RequireWhole() const {
-    if (!IsCutOff(url_)) return;
-    if (announced_ == 0) throw Error(StrCat("is cut off: it ended after ", grabbed_, " frames"));
-    throw Error(StrCat("is cut off: it ended after ", grabbed_, " of ", announced_, " frames"));
+    if (url_.empty()) return;
+    const VideoExtent extent = ExtentOf(url_);
+    const std::string of_all = announced_ > 0 ? StrCat(" of ", announced_) : "";
+    Require(!extent.cut_off, "is cut off: it ended after ", grabbed_, of_all, " frames");
+    // A few of the last frames may be missing: those of a stream that was cut from a longer one
+    // refer to what follows.
+    Require(seconds_ > extent.seconds - std::max(0.5, rate_ > 0 ? 5 / rate_ : 0),
+            "is damaged: nothing can be decoded after ", grabbed_, of_all, " frames");
   }
 
   // Of the frame that has just been grabbed. OpenCV knows no times of the last frames of streams

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <csignal>
-#include <functional>
 #include <thread>
 
 #include "ops/error.h"
@@ -15,7 +14,6 @@ namespace tessera {
 namespace {
 
 using testing::HasSubstr;
-using testing::Not;
 using testing::SizeIs;
 
 class TrackFailure : public TrackCommand {

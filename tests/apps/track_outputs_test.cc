@@ -13,7 +13,6 @@ namespace {
 
 using testing::HasSubstr;
 using testing::SizeIs;
-using testing::StartsWith;
 
 constexpr int kFrames = 30;
 
@@ -198,6 +197,26 @@ TEST_F(TrackOutput, NumbersAgainstGroundTruthAreThoseOfMeasure) {
       Track(WithInit({video_, "--csv", "-", "--groundtruth", Path("gt.txt")}));
   EXPECT_EQ(both.out, ReadBytes(Path("b.csv")));
   EXPECT_THAT(both.err, HasSubstr("success AUC: "));
+}
+
+// The weights are random, so that nothing is followed.
+TEST_F(TrackOutput, NetworksWithBothTowersAreDescribedByAFile) {
+  const std::string network = Path("two.onnx");
+  ASSERT_EQ(RunProgram({"build-model", "siamese-two-tower", network}).exit_code, 0);
+  const std::string config =
+      StrCat(TESSERA_SOURCE_DIR, "/samples/tracker-configs/siamese-two-tower.cfg");
+  const ProgramResult result =
+      RunProgram(WithInit({"track", video_, "--csv", "-", "--model", network, "--config", config}));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(ReadRows(result.out), SizeIs(kFrames));
+  WriteBytes(Path("wrong.cfg"), "search_size = much\n");
+  const ProgramResult wrong =
+      RunProgram(WithInit({"track", video_, "--model", network, "--variant", Path("wrong.cfg")}));
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("wrong.cfg"));
+  const ProgramResult alone = RunProgram(WithInit({"track", video_, "--model", network}));
+  EXPECT_EQ(alone.exit_code, 2);
+  EXPECT_THAT(alone.err, HasSubstr("two.onnx"));
 }
 
 // Steps from a reference give the reference's own steps again, and steps from other states others.

@@ -95,7 +95,6 @@ TEST_F(TrackUsage, FramesToTake) {
 }
 
 TEST_F(TrackUsage, ModelsThatCannotBeUsed) {
-  ExpectFailure(2, {"none.onnx"}, WithInit({video_, Path("o.mp4"), "--model", Path("none.onnx")}));
   const auto refused = [&](const std::string& model, const std::string& head,
                            const std::string& variant) {
     const std::size_t files = folder_.NumFiles();
@@ -107,11 +106,11 @@ TEST_F(TrackUsage, ModelsThatCannotBeUsed) {
     EXPECT_EQ(folder_.NumFiles(), files);
     return result.err;
   };
+  EXPECT_THAT(refused(Path("none.onnx"), head_, "v1"), HasSubstr("none.onnx"));
   WriteBytes(Path("noise.onnx"), "no network");
   EXPECT_THAT(refused(Path("noise.onnx"), head_, "v1"), HasSubstr("noise.onnx"));
   EXPECT_THAT(refused(backbone_, Path("missing.onnx"), "v1"), HasSubstr("missing.onnx"));
   EXPECT_THAT(refused(head_, backbone_, "v1"), HasSubstr("onnx"));
-  EXPECT_THAT(refused(backbone_, head_, "v3"), HasSubstr("onnx"));
   EXPECT_THAT(refused(backbone_, head_, Path("missing.txt")), HasSubstr("missing.txt"));
 }
 

@@ -16,7 +16,6 @@ using testing::AllOf;
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::StartsWith;
 
 void WriteNumberedPicture(const std::filesystem::path& path, int number, cv::Size size = {16, 12}) {
