@@ -8,7 +8,7 @@ namespace {
 
 // What a frame weighs in the usual logit. That of a target which turns comes down slowly, and the
 // usual one with it; it must not follow one that goes behind something.
-constexpr double kRise = 0.1, kFall = 0.04;
+constexpr double kRise = 0.1, kFall = 0.06;
 
 double Logit(double score) {
   constexpr double kMargin = 1e-9;  // beyond it float32 says nothing
