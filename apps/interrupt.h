@@ -11,4 +11,8 @@ namespace tessera {
 // `report` may be called from then on until the process ends, by a thread of its own.
 void ExitCleanlyWhenInterrupted(std::function<void()> report);
 
+// The same at the second of these signals. The first one calls `stop`, in the same thread: the work
+// in hand can be completed.
+void StopWhenInterrupted(std::function<void()> stop);
+
 }  // namespace tessera

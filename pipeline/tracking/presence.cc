@@ -6,8 +6,9 @@
 namespace tessera {
 namespace {
 
-// What the last frames weigh in the usual logit: it follows a change within some ten frames.
-constexpr double kRate = 0.1;
+// What a frame weighs in the usual logit. That of a target which turns comes down slowly, and the
+// usual one with it; it must not follow one that goes behind something.
+constexpr double kRise = 0.1, kFall = 0.06;
 
 double Logit(double score) {
   constexpr double kMargin = 1e-9;  // beyond it float32 says nothing
@@ -31,7 +32,7 @@ void Presence::Followed(double score) {
     ++doubts_;
     return;
   }
-  usual_ = usual_ == 0 ? logit : usual_ + kRate * (logit - usual_);
+  usual_ = usual_ == 0 ? logit : usual_ + (logit > usual_ ? kRise : kFall) * (logit - usual_);
   doubts_ = std::max(0, doubts_ - 1);
 }
 

@@ -67,6 +67,8 @@ struct Tracker::Impl {
               double window_influence);
   // The target is where it was seen.
   void Follow(const Look& look);
+  // Remembers the state, as one that leaves no doubt.
+  void SetSeen();
   // As far as it fits, the box of `state` within the frame.
   Box BoxInFrame() const;
   TrackResult UpdateTracked(const FrameView& frame);
@@ -156,6 +158,20 @@ void Tracker::Impl::Follow(const Look& look) {
   state.height = length(state.height, choice.height, height);
 }
 
+void Tracker::Impl::SetSeen() {
+  const Box box = state.box();
+  const bool whole = box.x >= 0 && box.y >= 0 &&
+                     box.x + box.width <= static_cast<double>(frame_width) &&
+                     box.y + box.height <= static_cast<double>(frame_height);
+  // The box of a target that goes over the border shrinks to the part that is seen; what comes back
+  // has its whole size.
+  const State before = seen;
+  seen = state;
+  if (whole) return;
+  seen.width = std::max(state.width, before.width);
+  seen.height = std::max(state.height, before.height);
+}
+
 Box Tracker::Impl::BoxInFrame() const {
   Box box = state.box();
   const auto move = [](double begin, double length, double limit) {
@@ -171,7 +187,7 @@ TrackResult Tracker::Impl::UpdateTracked(const FrameView& frame) {
   const double score = look.choice.score;
   Follow(look);
   presence.Followed(score);
-  if (!presence.doubted()) seen = state;
+  if (!presence.doubted()) SetSeen();
   if (!presence.lost()) return {state.box(), score, false};
   // In the frames of doubt it may have followed anything.
   state = seen;

@@ -52,6 +52,7 @@ class RunningProgram {
   }
 
   pid_t pid() const { return pid_; }
+  std::string OutputSoFar() const { return Read(out_); }
 
   ProgramResult Wait() {
     int status = 0;

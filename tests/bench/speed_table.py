@@ -35,6 +35,7 @@ COEFFICIENTS = ('coefficients:1x65536',)
 SEARCH = ('input:1x3x255x255',)
 PATCHES = ('template:1x3x128x128', 'search:1x3x256x256')
 FEATURES = ('input1:1x48x8x8', 'input2:1x48x16x16')
+WIDE_FEATURES = ('input1:1x96x8x8', 'input2:1x96x16x16')
 ROWS = (
     Row('realesr-general-x4v3, 256x256', PICTURE, SMALL_PICTURE, 4, 'x4v3.onnx', 'srvgg-x4v3'),
     Row('default-x4, 256x256', PICTURE, SMALL_PICTURE, 10, ours='default-x4.onnx'),
@@ -45,13 +46,18 @@ ROWS = (
         built='rrdbnet-x4plus'),
     Row('F5DCTNet v1', COEFFICIENTS, COEFFICIENTS, 10, built='f5dctnet-v1'),
     Row('F5DCTNet v1ss', COEFFICIENTS, COEFFICIENTS, 30, built='f5dctnet-v1ss'),
-    Row('NanoTrack v2 backbone, 255x255', SEARCH, SEARCH, 50,
-        published='nanotrack/nanotrackv2_backbone.onnx'),
-    Row('NanoTrack v2 head', FEATURES, FEATURES, 100, published='nanotrack/nanotrackv2_head.onnx'),
+    *(row for version, features in ((1, FEATURES), (2, FEATURES), (3, WIDE_FEATURES))
+      for row in (
+          Row(f'NanoTrack v{version} backbone, 255x255', SEARCH, SEARCH, 100,
+              published=f'nanotrack/nanotrackv{version}_backbone.onnx'),
+          Row(f'NanoTrack v{version} head', features, features, 200,
+              published=f'nanotrack/nanotrackv{version}_head.onnx'))),
     Row('Two-tower tracker', PATCHES, PATCHES, 30, built='siamese-two-tower'),
 )
 # The second is compared with the first: both enlarge the same input four times.
 COMPARED = ROWS[0], ROWS[1]
+# What a tracker runs for each frame: backbone and head.
+TRACKERS = [(ROWS[i], ROWS[i + 1]) for i, row in enumerate(ROWS) if row.title.endswith('255x255')]
 # The most that an output may differ, root mean square relative to its own. Wrong results differ by
 # much more, right ones by up to 1e-3 (SPAN), since noise drives networks out of their range.
 TOLERANCE = 1e-2
@@ -122,7 +128,7 @@ def check_outputs(row, model, inputs, programs):
 
 
 def measure_line(row, model, programs, threads, arguments):
-    """The cells of one line of the table, and our least time in milliseconds."""
+    """The cells of one line of the table, and the least times in milliseconds."""
     inputs = row.small if arguments.quick else row.inputs
     options = ['--threads', threads, '--iters', 1 if arguments.quick else row.iterations,
                '--warmup', 0 if arguments.quick else 1]
@@ -144,14 +150,31 @@ def measure_line(row, model, programs, threads, arguments):
         cells.append(f'{least[1] / least[0]:.2f}')
     cells += map(number, column(min, 'load_ms'))
     cells += [number(peak / 2**20) for peak in column(max, 'peak_rss_bytes')]
-    return cells, least[0]
+    return cells, least
 
 
 def comparison(times, threads):
     """What the times (row and threads to milliseconds) say of the rows that are compared."""
-    return [f'{COMPARED[1].title}: {times[COMPARED[0], n] / times[COMPARED[1], n]:.2f} times as '
-            f'fast as {COMPARED[0].title}, in pixels a second, with {n} thread{"s" * (n > 1)}.'
-            for n in threads if all((row, n) in times for row in COMPARED)]
+    ratios = {n: times[COMPARED[0], n][0] / times[COMPARED[1], n][0]
+              for n in threads if all((row, n) in times for row in COMPARED)}
+    return [f'{COMPARED[1].title}: {ratio:.2f} times as fast as {COMPARED[0].title}, in pixels a '
+            f'second, with {n} thread{"s" * (n > 1)}.' for n, ratio in ratios.items()]
+
+
+def tracker_lines(times, threads, names):
+    """What the networks of each tracker take for a frame, in sum."""
+    lines = []
+    for rows in TRACKERS:
+        for n in threads:
+            if not all((row, n) in times for row in rows):
+                continue
+            sums = [sum(values) for values in zip(*(times[row, n] for row in rows))]
+            line = f'{rows[0].title.split(" backbone")[0]}, a frame, {n} thread{"s" * (n > 1)}: '
+            line += ', '.join(f'{name} {number(ms)} ms' for name, ms in zip(names, sums))
+            if len(sums) == 2:
+                line += f', {sums[1] / sums[0]:.2f} times as long'
+            lines.append(line + '.')
+    return lines
 
 
 def machine():
@@ -233,7 +256,8 @@ def main():
     if missing:
         notes.append('Not measured, for want of their files: ' + '; '.join(missing) + '.')
     text = '\n'.join([*notes, '', *table(headers, lines)]) + '\n'
-    if compared := comparison(times, arguments.threads):
+    if compared := (comparison(times, arguments.threads)
+                    + tracker_lines(times, arguments.threads, names)):
         text += '\n' + '\n'.join(compared) + '\n'
     print(text, end='', flush=True)
     arguments.out.write_text(text)

@@ -26,7 +26,7 @@ TEST(Presence, SomeFramesOfDoubtMakeALoss) {
 
 TEST(Presence, ASlowChangeIsNone) {
   Presence presence(0.5, 0.7);
-  for (double logit = 12; logit > 1; logit -= 0.1) {
+  for (double logit = 12; logit > 1; logit -= 0.04) {
     presence.Followed(Score(logit));
     ASSERT_FALSE(presence.doubted()) << logit;
   }

@@ -1,0 +1,42 @@
+// The command line of `track`.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "pipeline/tracking/box.h"
+#include "pipeline/tracking/frame_source.h"
+#include "pipeline/tracking/tracker.h"
+
+namespace tessera {
+
+// Paths that are not given are empty.
+struct TrackArguments {
+  std::string print;  // help or version, to be shown instead of doing anything
+
+  std::string input;
+  SourceOptions source;
+  bool start_given = false;
+  std::optional<double> picture_rate;  // frames a second
+  TrackerFiles tracker;
+  int threads = 1;
+
+  // Of the target in the first frame: the box, or a file whose first line holds it.
+  std::optional<Box> box;
+  std::filesystem::path box_file;
+
+  std::filesystem::path output;               // video, or folder of pictures
+  std::filesystem::path csv, json;            // records; "-" is standard output
+  std::filesystem::path plot;                 // picture of the whole run
+  std::filesystem::path ground_truth;         // boxes to compare with
+  std::filesystem::path steps_in, steps_out;  // of single steps
+  bool overwrite = false;
+
+  bool display = false, quiet = false;
+};
+
+// Throws Error for what cannot be meant.
+TrackArguments ParseTrackArguments(int argc, char** argv);
+
+}  // namespace tessera
