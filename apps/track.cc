@@ -35,9 +35,6 @@ using namespace tessera;
 
 std::atomic<bool> the_interrupt = false;
 
-// Of frames that do not tell theirs.
-const double kUsualRate = SinkOptions().frames_per_second;
-
 // Connects a run with what is written, shown and said of it.
 class Events final : public TrackEvents {
  public:
@@ -112,7 +109,7 @@ void RequireEffects(const TrackArguments& arguments, const SourceInfo& info) {
 }
 
 // Results, unless they would come between those on standard output.
-void PrintMetrics(const TrackMetrics& metrics, bool print) {
+void ShowMetrics(const TrackMetrics& metrics, bool print) {
   const std::string lines[] = {StrCat("frames with a known box: ", metrics.frames),
                                StrCat("success AUC: ", Fixed(metrics.success_auc, 4)),
                                StrCat("precision at 20 px: ", Fixed(metrics.precision_20, 4)),
@@ -143,7 +140,7 @@ int Finish(const TrackArguments& arguments, const GroundTruth& truth, const Trac
   }
   const bool records_printed = arguments.csv == "-" || arguments.json == "-";
   if (!arguments.ground_truth.empty() && summary.frames > 0) {
-    PrintMetrics(Measure(outputs.records(), truth), !records_printed);
+    ShowMetrics(Measure(outputs.records(), truth), !records_printed);
   }
   if (code == kDone && the_interrupt && summary.stopped) code = kInterrupted;
   return FinishPrinting(code);
@@ -173,16 +170,18 @@ int Run(TrackArguments& arguments) {
     code = kWrongUsage;
     const SourceInfo& info = source->info();
     RequireEffects(arguments, info);
+    const double usual_rate = SinkOptions().frames_per_second;
     std::optional<double> picture_rate;
-    double rate = info.frames_per_second > 0 ? info.frames_per_second : kUsualRate;
+    double rate = info.frames_per_second > 0 ? info.frames_per_second : usual_rate;
     if (info.pictures) {
-      picture_rate = arguments.picture_rate.value_or(kUsualRate);
+      picture_rate = arguments.picture_rate.value_or(usual_rate);
       rate = *picture_rate / static_cast<double>(arguments.source.every);
     }
     std::unique_ptr<FrameSink> sink;
     if (!arguments.output.empty()) {
-      sink = OpenFrameSink(arguments.output,
-                           {.frames_per_second = rate, .overwrite = arguments.overwrite});
+      sink = OpenFrameSink(
+          arguments.output,
+          {.frames_per_second = rate, .overwrite = arguments.overwrite, .source = arguments.input});
     }
     code = kInputFailed;
     TrackOutputs outputs(arguments);

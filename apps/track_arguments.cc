@@ -56,7 +56,7 @@ void AddTargetOptions(Options& options, TrackArguments& arguments) {
                "the upper left corner, width and height of a box, or a file that begins with them",
                init, "Box of the target in the first frame, in pixels");
   options.Flag("-d,--display", arguments.display,
-               "Show a window; without --init, the mouse draws the box in it");
+               "Show a window; the mouse draws the box, s draws anew, q ends");
   options.Path("-g,--groundtruth", "FILE", arguments.ground_truth,
                "Known boxes, one a line: say how well they are met");
 }

@@ -1,17 +1,19 @@
 #include "apps/track_outputs.h"
 
 #include <array>
-#include <cstdio>
+#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <functional>
-#include <opencv2/imgcodecs.hpp>
+#include <opencv2/imgproc.hpp>
 #include <system_error>
 #include <utility>
 
 #include "ops/error.h"
 #include "pipeline/atomic_file.h"
 #include "pipeline/display_name.h"
+#include "pipeline/image_writer.h"
+#include "pipeline/picture_name.h"
 #include "pipeline/tracking/plot_track.h"
 
 namespace tessera {
@@ -22,27 +24,19 @@ namespace fs = std::filesystem;
 bool SameFile(const fs::path& a, const fs::path& b) {
   std::error_code error;
   if (fs::equivalent(a, b, error)) return true;
-  return fs::weakly_canonical(a, error) == fs::weakly_canonical(b, error);
+  const fs::path whole_a = fs::weakly_canonical(a, error);
+  return !error && whole_a == fs::weakly_canonical(b, error) && !error;
 }
 
-// The folder that pictures are read from or written to, if `path` is one or a pattern of them.
-std::optional<fs::path> PictureFolder(const fs::path& path) {
+void WritePlot(const fs::path& path, cv::Mat plot, bool overwrite) {
   std::error_code error;
-  if (fs::is_directory(path, error)) return path;
-  if (path.filename().native().find('%') == std::string::npos) return std::nullopt;
-  return path.has_parent_path() ? path.parent_path() : fs::path(".");
-}
-
-void WritePicture(const fs::path& path, const cv::Mat& picture, bool overwrite) {
-  NamingFile(path, [&] {
-    std::error_code error;
-    Require(overwrite || !fs::exists(path, error), "exists already");
-    std::vector<unsigned char> bytes;
-    Require(cv::imencode(path.extension().string(), picture, bytes), "cannot be encoded");
-    AtomicFile file(path);
-    std::fwrite(bytes.data(), 1, bytes.size(), file.stream());
-    file.Commit();
-  });
+  Require(overwrite || !fs::exists(path, error), DisplayName(path), " exists already");
+  cv::cvtColor(plot, plot, cv::COLOR_BGR2RGB);
+  const Picture picture({.width = plot.cols, .height = plot.rows});
+  for (int y = 0; y < plot.rows; ++y) {
+    std::memcpy(picture.Row(y), plot.ptr(y), static_cast<std::size_t>(plot.cols) * 3);
+  }
+  WritePicture(path, *FormatOfExtension(path), picture);
 }
 
 }  // namespace
@@ -70,14 +64,13 @@ void CheckOutputs(const TrackArguments& arguments) {
     // OUT may be more than a file.
     if (i > 0) NamingFile(output, [&] { AtomicFile::CheckTarget(output); });
   }
-  const auto from = PictureFolder(arguments.input), to = PictureFolder(arguments.output);
-  Require(!from || !to || !SameFile(*from, *to), DisplayName(arguments.output),
-          ": pictures cannot be written among those that are read");
-  Require(arguments.plot.empty() || cv::haveImageWriter(arguments.plot.string()),
-          DisplayName(arguments.plot), ": the name ends like that of no picture (plot.png)");
+  Require(arguments.plot.empty() || FormatOfExtension(arguments.plot), DisplayName(arguments.plot),
+          ": the name ends like that of no picture (plot.png)");
 }
 
-TrackOutputs::TrackOutputs(const TrackArguments& arguments) : arguments_(arguments) {
+TrackOutputs::TrackOutputs(const TrackArguments& arguments)
+    : arguments_(arguments),
+      keeps_records_(!arguments.plot.empty() || !arguments.ground_truth.empty()) {
   if (!arguments.steps_in.empty()) {
     for (const TrackStep& step : ReadSteps(arguments.steps_in)) {
       reference_[step.frame] = step.before;
@@ -115,7 +108,8 @@ void TrackOutputs::Updated(const Frame& frame, const Tracker& tracker) {
 }
 
 void TrackOutputs::Recorded(const TrackRecord& record) {
-  records_.push_back(record);
+  // A run over a camera may have no end.
+  if (keeps_records_) records_.push_back(record);
   for (const auto& writer : writers_) writer->Write(record);
 }
 
@@ -131,7 +125,7 @@ std::vector<std::string> TrackOutputs::Close() {
   for (const auto& writer : writers_) attempt([&] { writer->Close(); });
   if (!arguments_.plot.empty()) {
     attempt([&] {
-      WritePicture(arguments_.plot, PlotTrack(first_frame_, records_), arguments_.overwrite);
+      WritePlot(arguments_.plot, PlotTrack(first_frame_, records_), arguments_.overwrite);
     });
   }
   if (!arguments_.steps_out.empty()) {

@@ -36,7 +36,7 @@ class TrackOutputs {
   // why they did.
   std::vector<std::string> Close();
 
-  // Of all frames so far.
+  // Of all frames so far, if there is a plot to be drawn or a ground truth to compare with.
   const std::vector<TrackRecord>& records() const { return records_; }
   // That were made, of those that the reference has.
   std::size_t steps() const { return steps_.size(); }
@@ -44,6 +44,7 @@ class TrackOutputs {
 
  private:
   const TrackArguments& arguments_;
+  const bool keeps_records_;
   std::vector<std::unique_ptr<RecordWriter>> writers_;
   std::vector<TrackRecord> records_;
   cv::Mat first_frame_;

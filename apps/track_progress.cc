@@ -21,7 +21,7 @@ TrackProgress::TrackProgress(std::optional<std::int64_t> frames, bool quiet)
     : frames_(frames), quiet_(quiet), terminal_(::isatty(STDERR_FILENO) == 1) {}
 
 void TrackProgress::Tracked(const TrackRecord& record) {
-  ++done_;
+  if (done_++ == 0) start_ = std::chrono::steady_clock::now();
   lost_ += record.lost ? 1 : 0;
   if (quiet_ || !terminal_ || !line_.Due()) return;
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start_;

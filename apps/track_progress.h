@@ -25,7 +25,7 @@ class TrackProgress {
   const std::optional<std::int64_t> frames_;
   const bool quiet_, terminal_;
   StatusLine line_;
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point start_ = {};  // the first frame
   std::int64_t done_ = 0, lost_ = 0;
 };
 

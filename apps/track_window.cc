@@ -10,10 +10,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <opencv2/highgui.hpp>
-#include <opencv2/imgproc.hpp>
-#include <string>
 
 #include "ops/error.h"
+#include "pipeline/tracking/shapes.h"
 
 namespace tessera {
 namespace {
@@ -56,33 +55,6 @@ bool CanConnect() {
   return connected;
 }
 
-// What the mouse has drawn so far.
-struct Drawn {
-  cv::Point from, to;
-  bool down = false;
-
-  cv::Rect Within(const cv::Mat& picture) const {
-    return cv::Rect(from, to) & cv::Rect(0, 0, picture.cols, picture.rows);
-  }
-};
-
-void OnMouse(int event, int x, int y, int /*flags*/, void* data) {
-  Drawn& drawn = *static_cast<Drawn*>(data);
-  if (event == cv::EVENT_LBUTTONDOWN) drawn = {{x, y}, {x, y}, true};
-  if (drawn.down) drawn.to = {x, y};
-  if (event == cv::EVENT_LBUTTONUP) drawn.down = false;
-}
-
-void Write(cv::Mat& picture, const std::string& text) {
-  const double scale = std::max(0.5, picture.rows / 900.0);
-  const cv::Point at(10, static_cast<int>(30 * scale));
-  const int width = static_cast<int>(std::max(1.0, 2 * scale));
-  cv::putText(picture, text, at, cv::FONT_HERSHEY_SIMPLEX, scale, {0, 0, 0}, 3 * width,
-              cv::LINE_AA);
-  cv::putText(picture, text, at, cv::FONT_HERSHEY_SIMPLEX, scale, {255, 255, 255}, width,
-              cv::LINE_AA);
-}
-
 }  // namespace
 
 void ConnectToDisplay() {
@@ -91,6 +63,19 @@ void ConnectToDisplay() {
   Require(IsSet("DISPLAY") || IsSet("WAYLAND_DISPLAY") || IsSet("QT_QPA_PLATFORM"),
           "--display: there is no display here (DISPLAY is not set)", kAdvice);
   Require(CanConnect(), "--display: the display cannot be opened", kAdvice);
+}
+
+Box TrackWindow::Drawn::Within(const cv::Mat& picture) const {
+  const cv::Rect box = cv::Rect(from, to) & cv::Rect({}, picture.size());
+  return {static_cast<double>(box.x), static_cast<double>(box.y), static_cast<double>(box.width),
+          static_cast<double>(box.height)};
+}
+
+void TrackWindow::OnMouse(int event, int x, int y, int /*flags*/, void* window) {
+  Drawn& drawn = static_cast<TrackWindow*>(window)->drawn_;
+  if (event == cv::EVENT_LBUTTONDOWN) drawn = {{x, y}, {x, y}, true};
+  if (drawn.down) drawn.to = {x, y};
+  if (event == cv::EVENT_LBUTTONUP) drawn.down = false;
 }
 
 TrackWindow::TrackWindow(double frames_per_second, const std::atomic<bool>& stop)
@@ -104,6 +89,7 @@ void TrackWindow::Open(const cv::Mat& picture) {
   if (opened_) return;
   cv::namedWindow(kTitle, cv::WINDOW_NORMAL | cv::WINDOW_KEEPRATIO | cv::WINDOW_GUI_NORMAL);
   cv::resizeWindow(kTitle, picture.cols, picture.rows);
+  cv::setMouseCallback(kTitle, OnMouse, this);
   opened_ = true;
 }
 
@@ -113,27 +99,25 @@ bool TrackWindow::IsClosed() const {
 
 std::optional<Box> TrackWindow::Select(const Frame& frame) {
   Open(frame.pixels);
-  Drawn drawn;
-  cv::imshow(kTitle, frame.pixels);
-  cv::setMouseCallback(kTitle, OnMouse, &drawn);
+  drawn_ = {};
   int key = -1;
-  while (!stop_ && key != kEnter && key != kSpace && key != kEscape && key != 'q') {
+  while (key != kEnter && key != kSpace) {
     frame.pixels.copyTo(shown_);
-    Write(shown_, "Draw a box, then Enter; Esc leaves");
-    cv::rectangle(shown_, drawn.Within(shown_), {0, 255, 255}, 2);
+    const cv::Scalar yellow(0, 255, 255);
+    const Box all = {0, 0, static_cast<double>(shown_.cols), static_cast<double>(shown_.rows)};
+    DrawTab(shown_, "Draw a box, then Enter; Esc: none", all, TabPlace::kAbove, yellow, 0,
+            std::max(8.0, shown_.rows / 50.0));
+    const Box box = drawn_.Within(shown_);
+    if (box.width > 0 && box.height > 0) DrawOutline(shown_, box, yellow, 2);
     cv::imshow(kTitle, shown_);
     key = cv::waitKey(30);
-    if (IsClosed()) {
-      key = kEscape;
-      break;
-    }
+    if (stop_ || IsClosed()) return std::nullopt;
+    if (key == kEscape || key == 'q') break;
   }
-  const cv::Rect box = drawn.Within(frame.pixels);
-  if (opened_ && !IsClosed()) cv::setMouseCallback(kTitle, nullptr);
   next_ = Clock::now();
-  if (stop_ || key == kEscape || key == 'q' || box.empty()) return std::nullopt;
-  return Box{static_cast<double>(box.x), static_cast<double>(box.y), static_cast<double>(box.width),
-             static_cast<double>(box.height)};
+  const Box box = drawn_.Within(frame.pixels);
+  if (key == kEscape || key == 'q' || box.width == 0 || box.height == 0) return std::nullopt;
+  return box;
 }
 
 TrackWindow::Wish TrackWindow::Show(const Frame& frame, const TrackRecord& record) {

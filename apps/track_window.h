@@ -26,7 +26,7 @@ class TrackWindow {
   TrackWindow(const TrackWindow&) = delete;
   TrackWindow& operator=(const TrackWindow&) = delete;
 
-  // The box that the user draws with the mouse, in pixels of the frame; nullopt if he does not.
+  // The box that the user draws with the mouse, in pixels of the frame; nullopt for none.
   std::optional<Box> Select(const Frame& frame);
 
   enum class Wish : std::uint8_t { kGoOn, kSelect, kEnd };
@@ -34,12 +34,22 @@ class TrackWindow {
   Wish Show(const Frame& frame, const TrackRecord& record);
 
  private:
+  // What the mouse has drawn so far.
+  struct Drawn {
+    cv::Point from, to;
+    bool down = false;
+
+    Box Within(const cv::Mat& picture) const;
+  };
+
+  static void OnMouse(int event, int x, int y, int flags, void* window);
   void Open(const cv::Mat& picture);
   bool IsClosed() const;
 
   const std::chrono::duration<double> interval_;
   const std::atomic<bool>& stop_;
   bool opened_ = false;
+  Drawn drawn_;
   TrackPainter painter_;
   cv::Mat shown_;
   std::chrono::steady_clock::time_point next_ = {};

@@ -34,7 +34,8 @@ struct SourceOptions {
 };
 
 struct SourceInfo {
-  double frames_per_second = 0;  // of the frames that Read returns; 0 if nobody knows
+  // Of the frames that Read returns; 0 if nobody knows. Where it varies, what the container states.
+  double frames_per_second = 0;
   // That Read will return, as far as the source knows: for some videos an estimate.
   std::optional<std::int64_t> frames = std::nullopt;
   bool live = false;      // a camera or stream: it has no start, and does not wait
@@ -49,7 +50,8 @@ class FrameSource {
 
   // The next frame; its pixels' memory is used again if it has the right size. False at the end.
   // Throws Error, which names the source, if what follows cannot be read: a damaged picture, a
-  // video that ends before its time, a camera that is gone and does not come back.
+  // video that ends before its time, a camera that is gone and does not come back. Frames of a
+  // video that cannot be decoded are passed over; the Error comes at its end.
   virtual bool Read(Frame& frame) = 0;
 
   // Of what went wrong and was got over, to be shown; taken by the call. Not while Read is at work.

@@ -14,6 +14,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstWait{250}, kLongestWait{4000};
+constexpr std::chrono::seconds kPatience{2};  // with what cannot be decoded
 
 class LiveSource : public FrameSource {
  public:
@@ -43,7 +44,7 @@ class LiveSource : public FrameSource {
   bool TakeNext(Frame& frame) {
     return Naming(input_.shown_name, [&] {
       for (; grabbed_ <= next_; ++grabbed_) {
-        if (capture_ == nullptr || !Grab(*capture_)) return false;
+        if (capture_ == nullptr || !Grab(*capture_, kPatience)) return false;
         grabbed_at_ = Clock::now();
         if (grabbed_ == 0) began_ = grabbed_at_;
         failures_ = 0;
@@ -55,10 +56,11 @@ class LiveSource : public FrameSource {
   }
 
   void OpenAgain() {
-    Require(
-        failures_<options_.reconnect, input_.shown_name, ": no frame comes any more", failures_> 0
-            ? StrCat("; opened again ", failures_, " times in vain")
-            : "");
+    if (failures_ >= options_.reconnect) {
+      const std::string attempts = StrCat("; opened again ", failures_, " times in vain");
+      throw Error(
+          StrCat(input_.shown_name, ": no frame comes any more", failures_ > 0 ? attempts : ""));
+    }
     const milliseconds wait = std::min(kLongestWait, kFirstWait * (1 << std::min(failures_, 10)));
     ++failures_;
     notes_.push_back(StrCat(input_.shown_name, ": no frame comes; opening it again (", failures_,

@@ -47,8 +47,16 @@ std::unique_ptr<cv::VideoCapture> OpenCamera(const std::string& device) {
   return Open(device, static_cast<int>(cv::CAP_ANY));
 }
 
-bool Grab(cv::VideoCapture& capture) {
-  return CallingOpenCv([&] { return capture.grab(); });
+std::optional<int> Grab(cv::VideoCapture& capture, std::chrono::seconds patience) {
+  constexpr int kMostFailures = 1000;
+  return CallingOpenCv([&]() -> std::optional<int> {
+    const auto began = std::chrono::steady_clock::now();
+    for (int failures = 0; failures < kMostFailures; ++failures) {
+      if (capture.grab()) return failures;
+      if (std::chrono::steady_clock::now() - began >= patience) break;
+    }
+    return std::nullopt;
+  });
 }
 
 bool Retrieve(cv::VideoCapture& capture, cv::Mat& pixels) {

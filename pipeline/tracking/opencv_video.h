@@ -1,8 +1,10 @@
 // OpenCV's captures.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <opencv2/videoio.hpp>
+#include <optional>
 #include <string>
 
 #include "ops/error.h"
@@ -29,8 +31,11 @@ std::unique_ptr<cv::VideoCapture> OpenVideo(const std::string& url);
 std::unique_ptr<cv::VideoCapture> OpenCamera(int index);
 std::unique_ptr<cv::VideoCapture> OpenCamera(const std::string& device);
 
-// Grabs a frame, the next one that Retrieve gives. False if there is none.
-bool Grab(cv::VideoCapture& capture);
+// Grabs the next frame that can be decoded, the one that Retrieve gives then. Returns how many were
+// passed over on the way; nullopt if there are no more. OpenCV does not tell the one failure from
+// the other: after a thousand in a row, or once they have taken `patience`, it is the end.
+std::optional<int> Grab(cv::VideoCapture& capture,
+                        std::chrono::seconds patience = std::chrono::hours(1));
 // Into `pixels`, CV_8UC3, whose memory is used again if the size is right.
 bool Retrieve(cv::VideoCapture& capture, cv::Mat& pixels);
 

@@ -27,8 +27,8 @@ class VideoSource : public FrameSource {
     info_.frames_per_second = rate_ / static_cast<double>(every_);
     Naming(shown_name_, [&] {
       const bool there = GrabNext();
-      Require(there || grabbed_ > 0, "holds no frames");
-      Require(there, "has ", grabbed_, " frames; frame ", next_, " is beyond the last");
+      Require(there || frames() > 0, "holds no frames");
+      Require(there, "has ", frames(), " frames; frame ", next_, " is beyond the last");
     });
     if (announced_ <= next_) return;
     const std::int64_t last = std::min(announced_, end_.value_or(announced_)) - 1;
@@ -38,46 +38,63 @@ class VideoSource : public FrameSource {
   bool Read(Frame& frame) override {
     return Naming(shown_name_, [&] {
       if (ended_ || (end_ && next_ >= *end_) || !GrabNext()) return false;
-      Require(Retrieve(*capture_, frame.pixels), "frame ", next_, " cannot be decoded");
-      frame.number = next_;
+      if (end_ && at_ >= *end_) return false;
+      Require(Retrieve(*capture_, frame.pixels), "frame ", at_, " cannot be decoded");
+      frame.number = at_;
       frame.seconds = seconds_;
       frame.name.clear();
-      next_ += every_;
+      while (next_ <= at_) next_ += every_;
       return true;
     });
   }
 
  private:
-  // Goes on to the frame `next_`. OpenCV cannot be relied on to find a frame by its number; what is
-  // left out is decoded, though not converted.
+  std::int64_t frames() const { return at_ + 1; }  // so far
+
+  // Goes on to the frame `next_`, or the first after it that can be decoded. OpenCV cannot be
+  // relied on to find a frame by its number; what is left out is decoded, though not converted.
   bool GrabNext() {
-    for (; grabbed_ <= next_; ++grabbed_) {
-      if (!Grab(*capture_)) {
+    while (at_ < next_) {
+      const std::optional<int> failures = Grab(*capture_);
+      if (!failures) {
         ended_ = true;
-        if (grabbed_ < announced_ || announced_ == 0) RequireWhole();
+        RequireWhole();
         return false;
       }
+      const double before = seconds_;
+      ++at_;
       NoteTime();
+      // What was cut out of a longer video may begin with frames that refer to what came before.
+      if (at_ == 0) continue;
+      // The decoder gives frames some time after their packets: it may be later that one is missing
+      // between two frames. Their times tell.
+      failures_ += *failures;
+      const std::int64_t missing =
+          std::clamp<std::int64_t>(std::llround((seconds_ - before) * rate_) - 1, 0, failures_);
+      failures_ -= missing;
+      at_ += missing;
+      lost_ += missing;
     }
     return true;
   }
 
   void RequireWhole() const {
-    if (url_.empty()) return;
-    const VideoExtent extent = ExtentOf(url_);
+    const VideoExtent extent =
+        url_.empty() || (announced_ > 0 && frames() >= announced_) ? VideoExtent() : ExtentOf(url_);
     const std::string of_all = announced_ > 0 ? StrCat(" of ", announced_) : "";
-    Require(!extent.cut_off, "is cut off: it ended after ", grabbed_, of_all, " frames");
-    // A few of the last frames may be missing: those of a stream that was cut from a longer one
+    Require(!extent.cut_off, "is cut off: it ended after ", frames(), of_all, " frames");
+    Require(lost_ == 0, "is damaged: ", lost_, " of ", frames(), " frames cannot be decoded");
+    // A few of the last frames may be missing: those of a stream that was cut out of a longer one
     // refer to what follows.
     Require(seconds_ > extent.seconds - std::max(0.5, rate_ > 0 ? 5 / rate_ : 0),
-            "is damaged: nothing can be decoded after ", grabbed_, of_all, " frames");
+            "is damaged: nothing can be decoded after ", frames(), of_all, " frames");
   }
 
   // Of the frame that has just been grabbed. OpenCV knows no times of the last frames of streams
   // with B frames, and none of raw streams: those are taken to come at the stream's rate.
   void NoteTime() {
     const double position = capture_->get(cv::CAP_PROP_POS_MSEC) / 1000;
-    if (grabbed_ == 0) {
+    if (at_ == 0) {
       origin_ = position;
     } else if (position - origin_ > seconds_) {
       seconds_ = position - origin_;
@@ -92,7 +109,9 @@ class VideoSource : public FrameSource {
   std::int64_t every_, next_;
   double rate_;
   std::int64_t announced_;
-  std::int64_t grabbed_ = 0;         // frames so far
+  std::int64_t at_ = -1;             // number of the last frame
+  std::int64_t failures_ = 0;        // to decode, without a gap between frames to show for it
+  std::int64_t lost_ = 0;            // frames before it that could not be decoded
   double origin_ = 0, seconds_ = 0;  // OpenCV's time of frame 0; of the last one since then
   bool ended_ = false;
 };

@@ -27,7 +27,10 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using testing::StartsWith;
 
-// A camera that gives frames of these numbers and then no more; -1 is one that cannot be decoded.
+constexpr std::int64_t kNoFrame = -1, kNoPixels = -2;
+
+// A camera that gives frames of these numbers and then no more. For kNoFrame there is nothing to
+// grab once, for kNoPixels nothing to retrieve.
 class FakeCamera : public cv::VideoCapture {
  public:
   explicit FakeCamera(std::deque<std::int64_t> numbers) : numbers_(std::move(numbers)) {}
@@ -38,10 +41,10 @@ class FakeCamera : public cv::VideoCapture {
     if (numbers_.empty()) return false;
     grabbed_ = numbers_.front();
     numbers_.pop_front();
-    return true;
+    return grabbed_ != kNoFrame;
   }
   bool retrieve(cv::OutputArray pixels, int) override {
-    if (grabbed_ < 0) return false;
+    if (grabbed_ == kNoPixels) return false;
     NumberedPixels(grabbed_).copyTo(pixels);
     return true;
   }
@@ -93,6 +96,14 @@ TEST(LiveSource, GivesWhatComes) {
   EXPECT_THAT(site.waits, IsEmpty());
 }
 
+// Streams over a network are damaged now and then.
+TEST(LiveSource, PassesOverWhatCannotBeDecoded) {
+  FakeSite site(Openings{{kNoFrame, kNoFrame, 1, 2, kNoFrame, 3, kNoFrame}});
+  const ReadFrames frames = ReadAllFrames(*site.Open({}));
+  EXPECT_EQ(frames.contents, Range(1, 4));
+  EXPECT_EQ(frames.numbers, Range(0, 3));
+}
+
 TEST(LiveSource, StartsAndEndsWhereItIsTold) {
   FakeSite site(Openings{{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}});
   const ReadFrames frames = ReadAllFrames(*site.Open({.start = 2, .end = 8, .every = 3}));
@@ -112,7 +123,7 @@ TEST(LiveSource, TimesAreThoseOfTheClock) {
 }
 
 TEST(LiveSource, IsOpenedAgainWhenFramesStayAway) {
-  FakeSite site(Openings{{0, 1, 2}, {}, {3, 4}, {5, -1, 6}, {7}});
+  FakeSite site(Openings{{0, 1, 2}, {}, {3, 4}, {5, kNoPixels, 6}, {7}});
   const auto source = site.Open({.reconnect = 2});
   Frame frame;
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(source->Read(frame));

@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <string>
 
 extern "C" {
@@ -18,6 +21,8 @@ namespace tessera {
 struct RemuxOptions {
   std::string format_options = {};  // as av_dict_parse_string reads them: "movflags=faststart"
   double degrees = 0;               // counterclockwise, that players have to turn it by
+  // Packets of these numbers, from 0, lose what they hold.
+  std::set<int> blank = {};
   // From a frame's time to its new one, both in seconds. Must not change their order.
   std::function<double(double)> new_time = [](double seconds) { return seconds; };
 };
@@ -46,7 +51,8 @@ inline void Remux(const std::filesystem::path& from, const std::filesystem::path
   ::av_dict_free(&dictionary);
 
   AVPacket* packet = ::av_packet_alloc();
-  while (::av_read_frame(in, packet) >= 0) {
+  for (int i = 0; ::av_read_frame(in, packet) >= 0; ++i) {
+    if (options.blank.contains(i)) std::fill_n(packet->data, packet->size, std::uint8_t{0});
     const auto moved = [&](std::int64_t time) {
       const double seconds = static_cast<double>(time) * ::av_q2d(source->time_base);
       return std::llround(options.new_time(seconds) / ::av_q2d(target->time_base));

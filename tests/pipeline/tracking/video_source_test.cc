@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <opencv2/videoio.hpp>
+#include <set>
 #include <thread>
 
 #include "tests/pipeline/tracking/remux.h"
@@ -140,6 +141,35 @@ TEST(VideoSource, TellsWhereDecodingEnds) {
   EXPECT_EQ(frames.error,
             StrCat((folder / "clip.mp4").string(), ": is damaged: nothing can be decoded after ",
                    frames.contents.size(), " of 100 frames"));
+}
+
+TEST(VideoSource, PassesOverWhatCannotBeDecoded) {
+  const TemporaryFolder folder;
+  // Frames that do not need each other.
+  cv::VideoWriter writer((folder / "clip.avi").string(), cv::CAP_OPENCV_MJPEG,
+                         cv::VideoWriter::fourcc('M', 'J', 'P', 'G'), 25, {64, 48});
+  for (int i = 0; i < 50; ++i) writer.write(NumberedPixels(i));
+  writer.release();
+  Remux(folder / "clip.avi", folder / "damaged.mkv", {.blank = {0, 1, 10, 11, 12, 30}});
+  const std::string error =
+      (folder / "damaged.mkv").string() + ": is damaged: 4 of 48 frames cannot be decoded";
+  const auto without = [](std::vector<std::int64_t> numbers, std::set<std::int64_t> lost) {
+    std::erase_if(numbers, [&](std::int64_t number) { return lost.contains(number); });
+    return numbers;
+  };
+
+  const ReadFrames frames = ReadAllFrames(folder / "damaged.mkv");
+  EXPECT_EQ(frames.contents, without(Range(2, 50), {10, 11, 12, 30}));
+  EXPECT_EQ(frames.numbers, without(Range(0, 48), {8, 9, 10, 28}));
+  ExpectEvenTimes(frames, 25);
+  EXPECT_EQ(frames.error, error);
+
+  const ReadFrames third = ReadAllFrames(folder / "damaged.mkv", {.start = 3, .every = 3});
+  EXPECT_EQ(third.numbers[2], 11);  // for 9
+  EXPECT_EQ(third.numbers[3], 12);
+  EXPECT_EQ(third.error, error);
+  EXPECT_EQ(ReadAllFrames(folder / "damaged.mkv", {.end = 10}).numbers, Range(0, 8));
+  EXPECT_EQ(ReadAllFrames(folder / "damaged.mkv", {.end = 10}).error, "");
 }
 
 TEST(VideoSource, MayBeAPipe) {
