@@ -213,7 +213,17 @@ TrackResult Tracker::Impl::UpdateLost(const FrameView& frame) {
 }
 
 Tracker::Tracker(std::unique_ptr<SiameseNetwork> network, const TrackerConfig& config, int threads)
-    : impl_(std::make_unique<Impl>(std::move(network), config, threads)) {}
+    : impl_(std::make_unique<Impl>(std::move(network), config, threads)) {
+  // The network's first calls allocate.
+  Impl& t = *impl_;
+  const auto clear = [](const Tensor& patch) {
+    std::fill_n(patch.data<float>(), patch.shape().NumElements(), 0.0F);
+  };
+  clear(t.template_patch);
+  clear(t.search_patch);
+  t.network->SetTemplate(t.template_patch.view(), t.team);
+  t.network->Search(t.search_patch.view(), t.team);
+}
 Tracker::~Tracker() = default;
 Tracker::Tracker(Tracker&&) noexcept = default;
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pipeline/tracking/tracker.h"
+#include "tests/allocation_count.h"
 #include "tests/pipeline/tracking/nanotrack.h"
 #include "tests/pipeline/tracking/synthetic_clip.h"
 #include "tests/pipeline/tracking/view_of.h"
@@ -120,6 +121,25 @@ INSTANTIATE_TEST_SUITE_P(NanoTrack, TrackerClip,
                            return StrCat("v", std::get<0>(param.param), "_",
                                          std::get<1>(param.param).name);
                          });
+
+class TrackerAllocations : public testing::TestWithParam<int> {};
+
+TEST_P(TrackerAllocations, ThereAreNoneAfterInit) {
+  const auto shared = SharedFolder();
+  if (!shared) GTEST_SKIP() << "needs the shared folder";
+  const SyntheticClip clip({.path = {{0, 60, 150, 60, 0}, {5, 90, 140, 70, 0}}});
+  std::vector<ClipFrame> frames;
+  for (int i = 0; i < 6; ++i) frames.push_back(clip.Render(i));
+  Tracker tracker = LoadNanoTrack(*shared, GetParam(), 2);
+  tracker.Init(ViewOf(frames[0].pixels), frames[0].box);
+  EXPECT_EQ(CountAllocations([&] {
+              for (const ClipFrame& frame : frames) tracker.Update(ViewOf(frame.pixels));
+            }),
+            0);
+}
+
+INSTANTIATE_TEST_SUITE_P(NanoTrack, TrackerAllocations, testing::Values(1, 2, 3),
+                         [](const auto& param) { return StrCat("v", param.param); });
 
 }  // namespace
 }  // namespace tessera
