@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "hwy/cache_control.h"
 #include "ops/error.h"
 #include "pipeline/tracking/crop_rows.h"
 #include "simd/aligned_buffer.h"
@@ -21,6 +22,9 @@ constexpr std::int64_t kFarAway = std::int64_t{1} << 40;
 // The weights of two taps add up to 2048 then: in single precision 1 - t is off by 2^-25 at most,
 // and t is a tie between two weights or at least 1 / (4096 * kMaxOut) away from one.
 constexpr std::int64_t kMaxOut = 4096;
+
+// Rows of the patch between the fetching of their pixels and their use.
+constexpr std::int64_t kRowsAhead = 2;
 
 std::int64_t FirstPixel(double centre, std::int64_t side) {
   const double first = std::floor(centre - (static_cast<double>(side) + 1) / 2 + 0.5);
@@ -79,6 +83,14 @@ class WindowRows {
     return y >= 0 && y < frame_.height ? y : kOutside;
   }
 
+  // Fetches a row that is needed soon: frames are larger than the caches, and each row begins where
+  // no pattern leads to.
+  void Prefetch(std::int64_t frame_row) const {
+    if (frame_row == kOutside) return;
+    const std::uint8_t* pixels = frame_.Row(frame_row);
+    for (std::int64_t i = 3 * begin_; i < 3 * end_; i += kCacheLine) hwy::Prefetch(pixels + i);
+  }
+
   // Pixels of a row of the frame: 16 bytes are readable from the Offset of any of the window's
   // columns on.
   const std::uint8_t* Pixels(std::int64_t frame_row);
@@ -90,6 +102,7 @@ class WindowRows {
  private:
   // Filled columns on both sides of the visible ones: all that lies beyond has the same pixels.
   static constexpr std::int64_t kLeft = 2, kRight = 6;
+  static constexpr std::int64_t kCacheLine = 64;
 
   FrameView frame_;
   CropWindow window_;
@@ -243,6 +256,11 @@ void PatchCutter::Cut(const FrameView& frame, const CropWindow& window,
   for (std::int64_t row = 0; row < m.out; ++row) {
     const Tap tap = axis[row];
     const std::int64_t first = m.rows.FrameRow(tap.first), second = m.rows.FrameRow(tap.first + 1);
+    if (row + kRowsAhead < m.out) {
+      const Tap later = axis[row + kRowsAhead];
+      m.rows.Prefetch(m.rows.FrameRow(later.first));
+      m.rows.Prefetch(m.rows.FrameRow(later.first + 1));
+    }
     const std::int16_t* above = m.Scaled(first, second);
     const std::int16_t* below = m.Scaled(second, first);
     // Rows end with a whole vector. The next row overwrites what is too much; after the last ones
