@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <iterator>
 
+#include "engine/cpu_budget.h"
 #include "ops/error.h"
 #include "pipeline/tracking/opencv_video.h"
 
@@ -124,8 +125,9 @@ CodecPtr OpenEncoder(const Codec& codec, cv::Size size, AVRational rate, bool gl
   context->time_base = ::av_inv_q(rate);
   context->colorspace = AVCOL_SPC_SMPTE170M;
   context->color_range = codec.pixels == AV_PIX_FMT_YUVJ420P ? AVCOL_RANGE_JPEG : AVCOL_RANGE_MPEG;
-  // Those who make the frames are at work at the same time.
-  context->thread_count = 1;
+  // It takes longer than all that is done to make the frames. More threads hold more frames.
+  constexpr int kMaxThreads = 16;
+  context->thread_count = std::min(AvailableCpus(), kMaxThreads);
   if (global_header) context->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
   AVDictionary* options = nullptr;
   RequireFfmpeg(::av_dict_parse_string(&options, codec.options, "=", ":", 0), "encoder's options");
