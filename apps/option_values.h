@@ -23,6 +23,9 @@ std::optional<T> ReadNumber(std::string_view text, T low, T high) {
 // RGB from "white", "black", "#rrggbb" or "r,g,b" (0 to 255 each).
 std::optional<std::array<std::uint8_t, 3>> ReadColour(std::string_view text);
 
+// That one may ask for, on whatever machine.
+inline constexpr int kMaxThreads = 1024;
+
 inline constexpr int kMaxWorkers = 1024;
 // "K", or "load:run:save" as the ncnn tools have it. Each is 1 to kMaxWorkers.
 struct Workers {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <iostream>
 
@@ -17,6 +18,11 @@ void OpenStandardStreams() {
     const int flags = stream == STDIN_FILENO ? O_WRONLY : O_RDONLY;
     if (::open("/dev/null", flags) != stream) ::_exit(kInputFailed);
   }
+}
+
+void IgnoreSignalsOfWriting() {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 int Fail(ExitCode code, std::string_view message) {

@@ -11,6 +11,10 @@ enum ExitCode : int { kDone = 0, kInputFailed = 1, kWrongUsage = 2, kInterrupted
 // messages would go into outputs. A use of a stream that was closed is an error, as before.
 void OpenStandardStreams();
 
+// Writing to a pipe that nobody reads, or beyond the limit for files, is an error like others and
+// does not end the process: it does not spoil other outputs.
+void IgnoreSignalsOfWriting();
+
 // Says why the program fails, and returns `code`.
 int Fail(ExitCode code, std::string_view message);
 

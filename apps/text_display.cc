@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cstdint>
+#include <string>
 #include <utility>
 
 #include "apps/message.h"
@@ -17,6 +19,15 @@ std::string Sizes(const PictureFormat& in, const PictureFormat& out) {
 
 std::string Megabytes(std::size_t bytes) {
   return StrCat((bytes + (std::size_t{1} << 20) - 1) >> 20, " MB");
+}
+
+// Whole seconds: "0:07", "12:34", "3:00:00".
+std::string Duration(double seconds) {
+  const auto whole = static_cast<std::int64_t>(seconds);
+  const auto two_digits = [](std::int64_t n) { return StrCat(n < 10 ? "0" : "", n); };
+  const std::int64_t hours = whole / 3600, minutes = whole / 60 % 60;
+  return (hours > 0 ? StrCat(hours, ":", two_digits(minutes)) : std::to_string(minutes)) + ":" +
+         two_digits(whole % 60);
 }
 
 class TextDisplay final : public ProgressDisplay {

@@ -1,7 +1,5 @@
 // track: follows an object in a video.
 #include <atomic>
-#include <csignal>
-#include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <iostream>
@@ -33,7 +31,8 @@ namespace {
 
 using namespace tessera;
 
-std::atomic<bool> the_interrupt = false;
+std::atomic<bool> the_interrupt = false;  // by a signal
+std::atomic<bool> the_stop = false;       // of reading, by a signal or as the run is over
 
 // Connects a run with what is written, shown and said of it.
 class Events final : public TrackEvents {
@@ -55,7 +54,7 @@ class Events final : public TrackEvents {
     if (const auto known = truth_.find(first.number); known != truth_.end()) return known->second;
     Require(window_ != nullptr, DisplayName(arguments_.ground_truth), ": has no box for frame ",
             first.number, ", the first one; --init x,y,w,h gives it");
-    const std::optional<Box> drawn = window_->Select(first);
+    const std::optional<Box> drawn = StartAnew(first);
     Require(drawn.has_value(), "no box was drawn");
     return *drawn;
   }
@@ -64,32 +63,24 @@ class Events final : public TrackEvents {
     outputs_.Updating(frame, tracker);
   }
 
-  bool Tracked(const Frame& frame, Tracker& tracker, TrackRecord& record) override {
+  Wish Tracked(const Frame& frame, const Tracker& tracker, TrackRecord& record) override {
     outputs_.Updated(frame, tracker);
     if (picture_rate_) record.seconds = static_cast<double>(frame.number) / *picture_rate_;
-    const bool goes_on = window_ == nullptr || Show(frame, tracker, record);
+    return window_ == nullptr ? Wish::kGoOn : window_->Show(frame, record);
+  }
+
+  std::optional<Box> StartAnew(const Frame& frame) override { return window_->Select(frame); }
+
+  void Recorded(const TrackRecord& record) override {
     outputs_.Recorded(record);
     progress_.Tracked(record);
-    return goes_on;
   }
+
+  bool Waiting() override { return window_ == nullptr || window_->Wait(); }
 
   void Noted(const std::string& note) override { progress_.Noted(note); }
 
  private:
-  // False if the user has seen enough.
-  bool Show(const Frame& frame, Tracker& tracker, TrackRecord& record) {
-    const TrackWindow::Wish wish = window_->Show(frame, record);
-    if (wish == TrackWindow::Wish::kSelect) {
-      if (const std::optional<Box> drawn = window_->Select(frame)) {
-        tracker.Init(frame.view(), *drawn);
-        record.box = *drawn;
-        record.score = 1;
-        record.lost = false;
-      }
-    }
-    return wish != TrackWindow::Wish::kEnd;
-  }
-
   const TrackArguments& arguments_;
   const GroundTruth& truth_;
   const std::optional<double> picture_rate_;
@@ -100,11 +91,10 @@ class Events final : public TrackEvents {
 
 void RequireEffects(const TrackArguments& arguments, const SourceInfo& info) {
   const SourceOptions& source = arguments.source;
-  Require(info.live || source.reconnect == 0, "--reconnect: ", InputName(arguments.input),
-          " is no camera or stream");
-  Require(info.pictures || !arguments.picture_rate, "--fps: ", InputName(arguments.input),
-          " has a rate of its own");
-  Require(!info.live || !arguments.start_given, "--start: ", InputName(arguments.input),
+  const std::string name = InputName(arguments.input);
+  Require(info.live || source.reconnect == 0, "--reconnect: ", name, " is no camera or stream");
+  Require(info.pictures || !arguments.picture_rate, "--fps: ", name, " has a rate of its own");
+  Require(!info.live || !arguments.start_given, "--start: ", name,
           " is a camera or stream, which has no beginning");
 }
 
@@ -127,12 +117,11 @@ void ShowMetrics(const TrackMetrics& metrics, bool print) {
 int Finish(const TrackArguments& arguments, const GroundTruth& truth, const TrackSummary& summary,
            TrackOutputs& outputs, TrackProgress& progress) {
   int code = kDone;
-  if (!summary.failure.empty()) code = kInputFailed;
   // Files that would hold nothing are not written.
   const std::vector<std::string> failures =
       summary.frames > 0 ? outputs.Close() : std::vector<std::string>();
   progress.Finished(summary);
-  if (!summary.failure.empty()) Say(summary.failure);
+  for (const std::string& failure : summary.failures) code = Fail(kInputFailed, failure);
   for (const std::string& failure : failures) code = Fail(kInputFailed, failure);
   if (outputs.steps() < outputs.reference_steps() && !arguments.quiet) {
     Say(StrCat(DisplayName(arguments.steps_in), ": ", outputs.steps(), " of its ",
@@ -146,18 +135,11 @@ int Finish(const TrackArguments& arguments, const GroundTruth& truth, const Trac
   return FinishPrinting(code);
 }
 
-// The first box of a file.
-Box ReadBox(const std::filesystem::path& path) {
-  const GroundTruth boxes = ReadGroundTruth(path);
-  Require(!boxes.empty(), DisplayName(path), ": holds no box");
-  return boxes.begin()->second;
-}
-
 int Run(TrackArguments& arguments) {
   ExitCode code = kWrongUsage;  // of an Error
   try {
     CheckOutputs(arguments);
-    if (!arguments.box_file.empty()) arguments.box = ReadBox(arguments.box_file);
+    if (!arguments.box_file.empty()) arguments.box = ReadFirstBox(arguments.box_file);
     GroundTruth truth;
     if (!arguments.ground_truth.empty()) truth = ReadGroundTruth(arguments.ground_truth);
     if (arguments.display) ConnectToDisplay();
@@ -189,15 +171,16 @@ int Run(TrackArguments& arguments) {
 
     std::optional<TrackWindow> window;
     // A live source has a pace of its own.
-    if (arguments.display) window.emplace(info.live ? 0 : rate, the_interrupt);
+    if (arguments.display) window.emplace(info.live ? 0 : rate, the_stop);
     TrackProgress progress(info.frames, arguments.quiet);
     Events events(arguments, truth, picture_rate, outputs, progress, window ? &*window : nullptr);
     TrackPainter painter;
     const TrackSummary summary =
-        TrackVideo(*source, tracker, events, sink.get(), &painter, the_interrupt);
+        TrackVideo(*source, tracker, events, sink.get(), &painter, the_stop);
     return Finish(arguments, truth, summary, outputs, progress);
   } catch (const Error& error) {
-    return the_interrupt ? kInterrupted : Fail(code, error.what());
+    Say(error.what());
+    return the_interrupt ? kInterrupted : code;
   }
 }
 
@@ -205,11 +188,11 @@ int Run(TrackArguments& arguments) {
 
 int main(int argc, char** argv) {
   OpenStandardStreams();
-  StopWhenInterrupted([] { the_interrupt = true; });
-  // That nobody reads the messages does not spoil the outputs; that a file exceeds the limit for
-  // files is an error like others.
-  std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);
+  StopWhenInterrupted([] {
+    the_interrupt = true;
+    the_stop = true;
+  });
+  IgnoreSignalsOfWriting();
   try {
     TrackArguments arguments;
     try {

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "apps/command_options.h"
@@ -66,9 +65,9 @@ void AddModelOptions(Options& options, TrackArguments& arguments) {
   options.Path("-m,--model", "FILE", arguments.tracker.model,
                "ONNX file: the backbone, or all of a network with two inputs");
   options.Path("--head", "FILE", arguments.tracker.head, "ONNX file of the head");
-  options.Name("--variant,--config", "v1|v2|v3|FILE", arguments.tracker.variant,
+  options.Name("--variant", "v1|v2|v3|FILE", arguments.tracker.variant,
                "NanoTrack's version (default: that of these shapes), or text file");
-  options.Whole("-t,--threads", "N", 1, kMaxWorkers, arguments.threads,
+  options.Whole("-t,--threads", "N", 1, kMaxThreads, arguments.threads,
                 "CPUs for the network (default: all); reading, writing come on top");
 }
 

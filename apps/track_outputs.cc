@@ -12,9 +12,11 @@
 #include "ops/error.h"
 #include "pipeline/atomic_file.h"
 #include "pipeline/display_name.h"
+#include "pipeline/file_status.h"
 #include "pipeline/image_writer.h"
 #include "pipeline/picture_name.h"
 #include "pipeline/tracking/plot_track.h"
+#include "pipeline/tracking/tracker_config.h"
 
 namespace tessera {
 namespace {
@@ -42,16 +44,20 @@ void WritePlot(const fs::path& path, cv::Mat plot, bool overwrite) {
 }  // namespace
 
 void CheckOutputs(const TrackArguments& arguments) {
+  const std::string& variant = arguments.tracker.variant;
   const std::array<fs::path, 7> inputs = {
-      arguments.input,        arguments.tracker.model,   arguments.tracker.head, arguments.box_file,
-      arguments.ground_truth, arguments.tracker.variant, arguments.steps_in};
+      arguments.input,        arguments.tracker.model,
+      arguments.tracker.head, NanoTrackNamed(variant) ? "" : variant,
+      arguments.box_file,     arguments.ground_truth,
+      arguments.steps_in};
   const std::array<fs::path, 5> outputs = {arguments.output, arguments.csv, arguments.json,
                                            arguments.plot, arguments.steps_out};
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const fs::path& output = outputs[i];
     if (output.empty() || output == "-") continue;
     for (const fs::path& input : inputs) {
-      Require(input.empty() || !SameFile(input, output), DisplayName(output),
+      // A camera's number and the name of a version are no files, whatever an output is called.
+      Require(!StatusOf(input) || !SameFile(input, output), DisplayName(output),
               ": is an input; nothing can be written there");
     }
     for (std::size_t j = 0; j < i; ++j) {

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <opencv2/highgui.hpp>
+#include <utility>
 
 #include "ops/error.h"
 #include "pipeline/tracking/shapes.h"
@@ -28,8 +29,8 @@ bool IsSet(const char* variable) {
 }
 
 // Qt, with which highgui is built, ends the process if it cannot reach the display: a child tries
-// first. It stays until this process has its own connection, as a server may begin anew when its
-// last client leaves.
+// first. (cvInitSystem is the only call that connects without opening a window.) It stays until
+// this process has its own connection, as a server may begin anew when its last client leaves.
 bool CanConnect() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return false;
@@ -120,19 +121,36 @@ std::optional<Box> TrackWindow::Select(const Frame& frame) {
   return box;
 }
 
-TrackWindow::Wish TrackWindow::Show(const Frame& frame, const TrackRecord& record) {
+TrackEvents::Wish TrackWindow::WishBefore(Clock::time_point end) const {
+  constexpr std::chrono::milliseconds kShortest{1}, kLongest{50};
+  do {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+    const int key = cv::waitKey(static_cast<int>(std::clamp(left, kShortest, kLongest).count()));
+    if (key == kEscape || key == 'q' || IsClosed()) return TrackEvents::Wish::kEnd;
+    if (key == 's') return TrackEvents::Wish::kStartAnew;
+  } while (!stop_ && Clock::now() < end);
+  return TrackEvents::Wish::kGoOn;
+}
+
+TrackEvents::Wish TrackWindow::Show(const Frame& frame, const TrackRecord& record) {
   const bool first = !opened_;
   Open(frame.pixels);
-  if (!first && IsClosed()) return Wish::kEnd;
+  if (!first && IsClosed()) return TrackEvents::Wish::kEnd;
   frame.pixels.copyTo(shown_);
   painter_.Paint(record, shown_);
   cv::imshow(kTitle, shown_);
   // Late frames are not made up for.
   next_ = std::max(next_ + std::chrono::duration_cast<Clock::duration>(interval_), Clock::now());
-  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next_ - Clock::now());
-  const int key = cv::waitKey(std::max(1, static_cast<int>(wait.count())));
-  if (key == kEscape || key == 'q' || IsClosed()) return Wish::kEnd;
-  return key == 's' || key == 'i' ? Wish::kSelect : Wish::kGoOn;
+  const TrackEvents::Wish wish = WishBefore(next_);
+  const bool draws_anew = std::exchange(draws_anew_, false);
+  return wish == TrackEvents::Wish::kGoOn && draws_anew ? TrackEvents::Wish::kStartAnew : wish;
+}
+
+bool TrackWindow::Wait() {
+  if (!opened_) return true;
+  const TrackEvents::Wish wish = WishBefore(Clock::now());
+  draws_anew_ = draws_anew_ || wish == TrackEvents::Wish::kStartAnew;
+  return wish != TrackEvents::Wish::kEnd;
 }
 
 }  // namespace tessera

@@ -3,12 +3,12 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdint>
 #include <optional>
 
 #include "pipeline/tracking/draw_track.h"
 #include "pipeline/tracking/frame_source.h"
 #include "pipeline/tracking/track_record.h"
+#include "pipeline/tracking/track_video.h"
 
 namespace tessera {
 
@@ -29,9 +29,11 @@ class TrackWindow {
   // The box that the user draws with the mouse, in pixels of the frame; nullopt for none.
   std::optional<Box> Select(const Frame& frame);
 
-  enum class Wish : std::uint8_t { kGoOn, kSelect, kEnd };
-  // Shows the frame with the track, and returns what the user wants.
-  Wish Show(const Frame& frame, const TrackRecord& record);
+  // Shows the frame with the track, and returns what the user wants: kStartAnew to draw a box.
+  TrackEvents::Wish Show(const Frame& frame, const TrackRecord& record);
+
+  // To be called again and again while there is no frame to be shown. False if the user wants none.
+  bool Wait();
 
  private:
   // What the mouse has drawn so far.
@@ -45,6 +47,8 @@ class TrackWindow {
   static void OnMouse(int event, int x, int y, int flags, void* window);
   void Open(const cv::Mat& picture);
   bool IsClosed() const;
+  // What the user wants until then, kGoOn if that is nothing.
+  TrackEvents::Wish WishBefore(std::chrono::steady_clock::time_point end) const;
 
   const std::chrono::duration<double> interval_;
   const std::atomic<bool>& stop_;
@@ -52,6 +56,7 @@ class TrackWindow {
   Drawn drawn_;
   TrackPainter painter_;
   cv::Mat shown_;
+  bool draws_anew_ = false;  // with the next frame
   std::chrono::steady_clock::time_point next_ = {};
 };
 

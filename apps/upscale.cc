@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -148,10 +147,7 @@ int main(int argc, char** argv) {
   // Buffers of pictures go back to the system at once. Otherwise those of a thousand sizes leave
   // the heap in pieces, and the program grows from picture to picture.
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
-  // That nobody reads the messages does not spoil the picture, nor does one picture that exceeds
-  // the limit for files spoil the others.
-  std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);
+  IgnoreSignalsOfWriting();
   try {
     UpscaleArguments arguments;
     try {

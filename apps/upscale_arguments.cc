@@ -132,7 +132,7 @@ void AddWorkOptions(Options& options, UpscaleArguments& arguments, Given& given)
   options.Whole("--overlap", "N", std::int64_t{0}, std::int64_t{1} << 20, tiles.overlap,
                 "Pixels around a tile computed twice (default: what the model sees)");
   options.Flag("--exact", tiles.exact, "Give the bytes of one large tile, whatever the time");
-  options.Whole("--threads", "N", 1, kMaxWorkers, tiles.threads, "CPUs to use (default: all)");
+  options.Whole("--threads", "N", 1, kMaxThreads, tiles.threads, "CPUs to use (default: all)");
   const auto workers = [&given](const std::string& text) {
     given.workers = ReadWorkers(text);
     return given.workers.has_value();

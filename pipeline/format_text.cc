@@ -2,9 +2,7 @@
 
 #include <array>
 #include <charconv>
-#include <cstdint>
 
-#include "ops/error.h"
 #include "pipeline/display_name.h"
 
 namespace tessera {
@@ -20,14 +18,6 @@ std::string Shortest(double value) {
   std::array<char, 32> text;
   const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);
   return {text.data(), end};
-}
-
-std::string Duration(double seconds) {
-  const auto whole = static_cast<std::int64_t>(seconds);
-  const auto two_digits = [](std::int64_t n) { return StrCat(n < 10 ? "0" : "", n); };
-  const std::int64_t hours = whole / 3600, minutes = whole / 60 % 60;
-  return (hours > 0 ? StrCat(hours, ":", two_digits(minutes)) : std::to_string(minutes)) + ":" +
-         two_digits(whole % 60);
 }
 
 std::string JsonString(std::string_view text) {

@@ -11,9 +11,6 @@ std::string Fixed(double value, int decimals);
 // The shortest text that stands for `value`, in every locale: "2", "1.5".
 std::string Shortest(double value);
 
-// Whole seconds: "0:07", "12:34", "3:00:00".
-std::string Duration(double seconds);
-
 // A JSON string, with its quotes. It is shown as in messages (OneLine), so that it is UTF-8 and
 // holds no control characters whatever the bytes.
 std::string JsonString(std::string_view text);

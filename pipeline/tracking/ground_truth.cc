@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "ops/error.h"
+#include "pipeline/display_name.h"
 #include "pipeline/tracking/number_rows.h"
 
 namespace tessera {
@@ -68,36 +70,69 @@ std::optional<Columns> CountedColumns(std::size_t count) {
   }
 }
 
+class BoxRows {
+ public:
+  struct Row {
+    std::int64_t frame;
+    Box box;
+  };
+
+  explicit BoxRows(const std::filesystem::path& path)
+      : rows_(path), columns_(NamedColumns(rows_.header())), num_columns_(rows_.header().size()) {}
+
+  std::optional<Row> Next() {
+    const std::span<const double> row = rows_.Next();
+    if (row.empty()) return std::nullopt;
+    if (!columns_) {
+      columns_ = CountedColumns(row.size());
+      num_columns_ = row.size();
+      RequireRow(columns_.has_value(), row.size(), " columns: a box has 4 (x, y, w, h), 5 ",
+                 "(frame, x, y, w, h) or 8 (four corners), or a header that names them");
+    }
+    RequireRow(row.size() == num_columns_, row.size(), " columns instead of ", num_columns_);
+
+    std::int64_t frame = next_frame_++;
+    if (columns_->frame) {
+      RequireRow(ToWhole(row[*columns_->frame], frame) && frame >= 0,
+                 "no number of a frame: ", row[*columns_->frame]);
+    }
+    const auto& at = columns_->box;
+    return Row{frame, columns_->quadrilateral
+                          ? UprightBox(row.first<8>())
+                          : Box{row[at[0]], row[at[1]], row[at[2]], row[at[3]]}};
+  }
+
+  template <typename... Args>
+  void RequireRow(bool condition, const Args&... reason) const {
+    rows_.RequireRow(condition, reason...);
+  }
+
+ private:
+  NumberRows rows_;
+  std::optional<Columns> columns_;
+  std::size_t num_columns_;
+  std::int64_t next_frame_ = 0;
+};
+
 }  // namespace
 
 GroundTruth ReadGroundTruth(const std::filesystem::path& path) {
-  NumberRows rows(path);
-  std::optional<Columns> columns = NamedColumns(rows.header());
-  std::size_t num_columns = columns ? rows.header().size() : 0;
+  BoxRows rows(path);
   GroundTruth truth;
-  std::int64_t next_frame = 0;
   std::set<std::int64_t> frames;
-  for (std::span<const double> row; !(row = rows.Next()).empty();) {
-    if (!columns) {
-      columns = CountedColumns(row.size());
-      num_columns = row.size();
-      rows.RequireRow(columns.has_value(), row.size(), " columns: a box has 4 (x, y, w, h), 5 ",
-                      "(frame, x, y, w, h) or 8 (four corners), or a header that names them");
-    }
-    rows.RequireRow(row.size() == num_columns, row.size(), " columns instead of ", num_columns);
-
-    std::int64_t frame = next_frame++;
-    if (columns->frame) {
-      rows.RequireRow(ToWhole(row[*columns->frame], frame) && frame >= 0,
-                      "no number of a frame: ", row[*columns->frame]);
-      rows.RequireRow(frames.insert(frame).second, "a second box for frame ", frame);
-    }
-    const auto& at = columns->box;
-    const Box box = columns->quadrilateral ? UprightBox(row.first<8>())
-                                           : Box{row[at[0]], row[at[1]], row[at[2]], row[at[3]]};
-    if (IsVisible(box)) truth.emplace(frame, box);
+  while (const auto row = rows.Next()) {
+    rows.RequireRow(frames.insert(row->frame).second, "a second box for frame ", row->frame);
+    if (IsVisible(row->box)) truth.emplace(row->frame, row->box);
   }
   return truth;
+}
+
+Box ReadFirstBox(const std::filesystem::path& path) {
+  BoxRows rows(path);
+  const auto row = rows.Next();
+  Require(row.has_value(), InputName(path), ": holds no box");
+  rows.RequireRow(IsVisible(row->box), "that is no box: its size has to be above 0");
+  return row->box;
 }
 
 }  // namespace tessera

@@ -30,9 +30,7 @@ int NanoTrackVersion(Session& backbone, Session& head) {
 }
 
 TrackerConfig FindConfig(const std::string& variant, Session& backbone, Session* head) {
-  if (variant == "v1") return NanoTrackConfig(1);
-  if (variant == "v2") return NanoTrackConfig(2);
-  if (variant == "v3") return NanoTrackConfig(3);
+  if (const auto version = NanoTrackNamed(variant)) return NanoTrackConfig(*version);
   if (!variant.empty()) return ReadTrackerConfig(variant);
   Require(head != nullptr, backbone.name(), ": ",
           backbone.inputs().size() == 1

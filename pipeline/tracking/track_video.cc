@@ -7,10 +7,14 @@
 #include <exception>
 #include <mutex>
 #include <new>
+#include <optional>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "ops/error.h"
 
 namespace tessera {
 namespace {
@@ -24,10 +28,12 @@ double SecondsSince(Clock::time_point start) {
 // One in each of the four stages, and two for those that take turns in being fast.
 constexpr std::size_t kFrames = 6;
 
+// How often a window is looked after, and notes are fetched, while no frame comes.
+constexpr std::chrono::milliseconds kLongestWait{30};
+
 struct FrameWork {
   Frame frame;
   TrackRecord record;
-  std::vector<std::string> notes;  // of the source, from before this frame
 };
 
 // The way from one stage to the next, in order. It has room for all frames: only taking waits.
@@ -40,8 +46,17 @@ class Lane {
   }
   // Null once the lane is closed and empty.
   FrameWork* Take() {
+    return Take([] { return true; });
+  }
+  // `goes_on` is called now and then while there is nothing to take. Null too if it returns false.
+  template <typename GoesOn>
+  FrameWork* Take(GoesOn&& goes_on) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return count_ > 0 || closed_; });
+    while (!changed_.wait_for(lock, kLongestWait, [this] { return count_ > 0 || closed_; })) {
+      lock.unlock();
+      if (!goes_on()) return nullptr;
+      lock.lock();
+    }
     if (count_ == 0) return nullptr;
     --count_;
     return works_[std::exchange(first_, (first_ + 1) % kFrames)];
@@ -60,10 +75,32 @@ class Lane {
   bool closed_ = false;
 };
 
+// Those that can fail, each once, in the order of the messages.
+enum Stage : std::size_t { kReading, kTracking, kPainting, kWriting, kClosing, kNumStages };
+
+std::string Reason(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::bad_alloc&) {
+    return "not enough memory";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+template <typename F>
+std::jthread StartThread(F&& work) {
+  try {
+    return std::jthread(std::forward<F>(work));
+  } catch (const std::system_error&) {
+    throw Error("the system has no more threads");
+  }
+}
+
 class Run {
  public:
   Run(FrameSource& source, Tracker& tracker, TrackEvents& events, FrameSink* sink,
-      TrackPainter* painter, const std::atomic<bool>& stop)
+      TrackPainter* painter, std::atomic<bool>& stop)
       : source_(source),
         tracker_(tracker),
         events_(events),
@@ -76,96 +113,144 @@ class Run {
   TrackSummary Go() {
     const Clock::time_point start = Clock::now();
     RunStages();
-    if (refused_) std::rethrow_exception(refused_);
-    if (sink_ != nullptr && !broken_ && summary_.frames > 0) Try([this] { sink_->Close(); });
+    if (refused_) std::rethrow_exception(failures_[kTracking]);
+    if (sink_ != nullptr && !broken_ && summary_.frames > 0) {
+      Try(kClosing, [this] { sink_->Close(); });
+    }
     PassOn(source_.TakeNotes());
     if (sink_ != nullptr) PassOn(sink_->TakeNotes());
+    for (const std::exception_ptr& failure : failures_) {
+      if (failure) summary_.failures.push_back(Reason(failure));
+    }
     summary_.stopped = stopped_;
-    summary_.seconds = SecondsSince(start) - start_seconds_;
+    summary_.seconds = SecondsSince(start) - choosing_seconds_;
     return std::move(summary_);
   }
 
  private:
-  // Each stage closes the way to the next one when it ends, however it ends.
+  // Each stage closes the way to the next one when it ends, however it ends. The threads are joined
+  // last, when none can wait any more.
   void RunStages() {
-    std::vector<std::jthread> threads;
-    try {
-      threads.emplace_back([this] {
-        Try([this] { Read(); });
+    std::jthread reader, painter, writer;
+    Try(kTracking, [&] {
+      reader = StartThread([this] {
+        Try(kReading, [this] { Read(); });
         read_.Close();
       });
       if (sink_ != nullptr) {
-        threads.emplace_back([this] {
-          if (!Try([this] { Write(); })) Break();
+        writer = StartThread([this] {
+          if (!Try(kWriting, [this] { Write(); })) Break();
         });
       }
       if (sink_ != nullptr && painter_ != nullptr) {
-        threads.emplace_back([this] {
-          if (!Try([this] { Paint(); })) Break();
+        painter = StartThread([this] {
+          if (!Try(kPainting, [this] { Paint(); })) Break();
           painted_.Close();
         });
       }
-      Try([this] { Track(); });
-    } catch (const std::system_error&) {
-      Fail("the system has no more threads");
-      Break();
-      painted_.Close();  // whose thread may be missing
-    }
+      Track();
+    });
+    if (!painter.joinable()) painted_.Close();
     tracked_.Close();
     EndReading();
   }
 
   void Read() {
-    while (true) {
-      FrameWork* const work = free_.Take();
-      if (work == nullptr || ended_) return;
-      if (stop_) {
-        stopped_ = true;
-        return;
-      }
-      if (!source_.Read(work->frame)) return;
-      work->notes = source_.TakeNotes();
+    while (FrameWork* const work = free_.Take()) {
+      if (IsStopped() || !ReadFrame(work->frame)) return;
       read_.Put(work);
     }
   }
 
+  bool ReadFrame(Frame& frame) {
+    try {
+      if (source_.Read(frame)) return true;
+    } catch (...) {
+      if (!IsStopped()) throw;
+    }
+    IsStopped();  // that there is no frame may be why
+    return false;
+  }
+
+  // Keeps in mind whether it was not the end of the run that did it.
+  bool IsStopped() {
+    if (!stop_) return false;
+    if (!ended_) stopped_ = true;
+    return true;
+  }
+
   void Track() {
     Lane& next = sink_ != nullptr ? tracked_ : free_;
-    bool goes_on = true;
-    while (goes_on) {
-      FrameWork* const work = read_.Take();
-      if (work == nullptr || broken_) return;
-      PassOn(work->notes);
-      const Frame& frame = work->frame;
+    while (FrameWork* const work = read_.Take([this] { return LookAround(); })) {
+      if (broken_) return;
+      PassOn(source_.TakeNotes());
       if (summary_.frames == 0) {
-        work->record = Begin(frame);
+        Begin(*work);
       } else {
-        events_.Updating(frame, tracker_);
-        const TrackResult result = tracker_.Update(frame.view());
-        work->record = {frame.number, frame.seconds, result.box, result.score, result.lost};
+        Update(*work);
       }
-      summary_.network_seconds += tracker_.network_seconds();
-      goes_on = events_.Tracked(frame, tracker_, work->record);
+      const TrackEvents::Wish wish = events_.Tracked(work->frame, tracker_, work->record);
+      if (wish == TrackEvents::Wish::kStartAnew) BeginAnew(*work);
+      events_.Recorded(work->record);
       ++summary_.frames;
       summary_.lost += work->record.lost ? 1 : 0;
       next.Put(work);
+      if (wish == TrackEvents::Wish::kEnd) {
+        stopped_ = true;
+        return;
+      }
     }
-    stopped_ = true;
   }
 
-  TrackRecord Begin(const Frame& frame) {
+  // While no frame comes. False if none is wanted any more.
+  bool LookAround() {
+    PassOn(source_.TakeNotes());
+    if (broken_) return false;
+    if (events_.Waiting()) return true;
+    stopped_ = true;
+    return false;
+  }
+
+  // Waits for a user, maybe.
+  template <typename F>
+  auto Chosen(F&& choose) {
+    const Clock::time_point start = Clock::now();
+    auto box = choose();
+    choosing_seconds_ += SecondsSince(start);
+    return box;
+  }
+
+  void Begin(FrameWork& work) {
     try {
-      const Clock::time_point start = Clock::now();
-      const Box box = events_.Start(frame);
-      start_seconds_ = SecondsSince(start);
-      tracker_.Init(frame.view(), box);
-      summary_.width = frame.pixels.cols;
-      summary_.height = frame.pixels.rows;
-      return {frame.number, frame.seconds, box, 1, false};
+      work.record = {work.frame.number, work.frame.seconds, {}, 1, false};
+      Init(work, Chosen([&] { return events_.Start(work.frame); }));
     } catch (...) {
-      refused_ = std::current_exception();
+      refused_ = true;
       throw;
     }
+    summary_.width = work.frame.pixels.cols;
+    summary_.height = work.frame.pixels.rows;
+  }
+
+  void BeginAnew(FrameWork& work) {
+    const std::optional<Box> box = Chosen([&] { return events_.StartAnew(work.frame); });
+    if (box) Init(work, *box);
+  }
+
+  void Init(FrameWork& work, const Box& box) {
+    tracker_.Init(work.frame.view(), box);
+    summary_.network_seconds += tracker_.network_seconds();
+    work.record.box = box;
+    work.record.score = 1;
+    work.record.lost = false;
+  }
+
+  void Update(FrameWork& work) {
+    const Frame& frame = work.frame;
+    events_.Updating(frame, tracker_);
+    const TrackResult result = tracker_.Update(frame.view());
+    summary_.network_seconds += tracker_.network_seconds();
+    work.record = {frame.number, frame.seconds, result.box, result.score, result.lost};
   }
 
   void Paint() {
@@ -183,27 +268,21 @@ class Run {
     }
   }
 
+  // False if it fails. The reason is kept as it is: for its text there may be no memory now.
   template <typename F>
-  bool Try(F&& work) {
+  bool Try(Stage stage, F&& work) {
     try {
       work();
       return true;
-    } catch (const std::bad_alloc&) {
-      Fail("not enough memory");
-    } catch (const std::exception& error) {
-      Fail(error.what());
+    } catch (...) {
+      failures_[stage] = std::current_exception();
+      return false;
     }
-    return false;
-  }
-
-  // The first reason is the one.
-  void Fail(const char* reason) {
-    const std::lock_guard lock(failure_mutex_);
-    if (summary_.failure.empty()) summary_.failure = reason;
   }
 
   void EndReading() {
-    ended_ = true;
+    ended_ = true;  // before `stop_`: see IsStopped
+    stop_ = true;
     free_.Close();
   }
 
@@ -221,23 +300,23 @@ class Run {
   TrackEvents& events_;
   FrameSink* const sink_;
   TrackPainter* const painter_;
-  const std::atomic<bool>& stop_;
+  std::atomic<bool>& stop_;
 
   std::array<FrameWork, kFrames> works_;
   Lane free_, read_, tracked_, painted_;  // of works that are so
   std::atomic<bool> ended_ = false;       // nothing more is to be read
   std::atomic<bool> broken_ = false;      // what is written cannot be completed
   std::atomic<bool> stopped_ = false;
-  std::exception_ptr refused_;  // why the first frame's box was
-  double start_seconds_ = 0;
-  std::mutex failure_mutex_;
-  TrackSummary summary_;  // but for the failure, of the thread that tracks
+  std::array<std::exception_ptr, kNumStages> failures_;
+  bool refused_ = false;  // the first frame's box
+  double choosing_seconds_ = 0;
+  TrackSummary summary_;
 };
 
 }  // namespace
 
 TrackSummary TrackVideo(FrameSource& source, Tracker& tracker, TrackEvents& events, FrameSink* sink,
-                        TrackPainter* painter, const std::atomic<bool>& stop) {
+                        TrackPainter* painter, std::atomic<bool>& stop) {
   return Run(source, tracker, events, sink, painter, stop).Go();
 }
 

@@ -3,7 +3,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "pipeline/tracking/draw_track.h"
 #include "pipeline/tracking/frame_sink.h"
@@ -17,32 +19,45 @@ namespace tessera {
 // end the run.
 class TrackEvents {
  public:
+  enum class Wish : std::uint8_t { kGoOn, kStartAnew, kEnd };
+
   virtual ~TrackEvents() = default;
 
   // Where the target is in the first frame.
   virtual Box Start(const Frame& first) = 0;
   // Before the tracker's update with a frame: of all but the first.
   virtual void Updating(const Frame& /*frame*/, Tracker& /*tracker*/) {}
-  // The result for a frame, the first too. May begin anew with another box in it (Tracker::Init)
-  // and change the record. False if this is to be the last frame.
-  virtual bool Tracked(const Frame& frame, Tracker& tracker, TrackRecord& record) = 0;
-  // What the source or the sink got over.
+  // The tracker's result for a frame, the first too. May change the record. kEnd if this is to be
+  // the last frame.
+  virtual Wish Tracked(const Frame& frame, const Tracker& tracker, TrackRecord& record) = 0;
+  // After kStartAnew: where the target is in the same frame. The tracker begins anew with that, or
+  // goes on as it was for nullopt.
+  virtual std::optional<Box> StartAnew(const Frame& /*frame*/) { return std::nullopt; }
+  // What is left of a frame when all this is done.
+  virtual void Recorded(const TrackRecord& record) = 0;
+  // Many times a second while no frame comes. False if the run is to end.
+  virtual bool Waiting() { return true; }
+  // What the source or the sink got over, soon after it happened.
   virtual void Noted(const std::string& note) = 0;
 };
 
 struct TrackSummary {
   std::int64_t frames = 0, lost = 0;   // tracked, and without the target
   std::int64_t width = 0, height = 0;  // of the first frame
-  double seconds = 0;                  // of the run, but for TrackEvents::Start
+  double seconds = 0;                  // of the run, but for Start and StartAnew of TrackEvents
   double network_seconds = 0;          // of these, in the network
   bool stopped = false;                // by the caller, before the source's end
-  std::string failure;                 // why the run ended before; else empty
+  std::vector<std::string> failures;   // why the run ended before, or outputs are missing
 };
 
-// Tracks from the source's first frame to its end, or until `stop` is set or TrackEvents::Tracked
-// returns false. The source, the painter and the sink have threads of their own, which take the
-// frames from each other; the frames are a few that are used again and again, so that the fast
-// stages wait for the slow one, and nothing is allocated once all have had a frame of each size.
+// Tracks from the source's first frame to its end, or until `stop` is set or the events end it. The
+// source, the painter and the sink have threads of their own, which take the frames from each
+// other; the frames are a few that are used again and again, so that the fast stages wait for the
+// slow one, and nothing is allocated once all have had a frame of each size.
+//
+// `stop` is SourceOptions::stop of the source: the run sets it when it ends, whatever the reason,
+// so as not to wait for a frame that it does not want. What the source fails with once it is set is
+// no failure.
 //
 // `sink` and `painter` may be null: then frames are not written, or as they were read.
 //
@@ -51,6 +66,6 @@ struct TrackSummary {
 // If the painter or the sink fails, everything ends and the sink is not closed. Throws Error if
 // the first frame's box cannot be had or is refused.
 TrackSummary TrackVideo(FrameSource& source, Tracker& tracker, TrackEvents& events, FrameSink* sink,
-                        TrackPainter* painter, const std::atomic<bool>& stop);
+                        TrackPainter* painter, std::atomic<bool>& stop);
 
 }  // namespace tessera

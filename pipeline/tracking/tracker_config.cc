@@ -26,4 +26,11 @@ TrackerConfig NanoTrackConfig(int version) {
   return config;
 }
 
+std::optional<int> NanoTrackNamed(std::string_view name) {
+  for (const int version : {1, 2, 3}) {
+    if (name == StrCat("v", version)) return version;
+  }
+  return std::nullopt;
+}
+
 }  // namespace tessera

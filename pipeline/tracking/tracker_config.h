@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "pipeline/tracking/crop.h"
 
@@ -51,6 +53,8 @@ struct TrackerConfig {
 
 // NanoTrack 1, 2 or 3 (HonglinChu/SiamTrackers, Apache-2.0).
 TrackerConfig NanoTrackConfig(int version);
+// The version that "v1", "v2" or "v3" names; nullopt for other texts.
+std::optional<int> NanoTrackNamed(std::string_view name);
 
 // From a text file of lines "key = value"; '#' begins a comment. Keys are the names of the fields
 // above; those of `pixels` are `colours` (BGR or RGB), `mean` and `deviation` (three numbers each);

@@ -206,7 +206,7 @@ TEST_F(TrackOutput, NetworksWithBothTowersAreDescribedByAFile) {
   const std::string config =
       StrCat(TESSERA_SOURCE_DIR, "/samples/tracker-configs/siamese-two-tower.cfg");
   const ProgramResult result =
-      RunProgram(WithInit({"track", video_, "--csv", "-", "--model", network, "--config", config}));
+      RunProgram(WithInit({"track", video_, "--csv", "-", "--model", network, "--variant", config}));
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(ReadRows(result.out), SizeIs(kFrames));
   WriteBytes(Path("wrong.cfg"), "search_size = much\n");
