@@ -66,11 +66,10 @@ void ExitCleanlyWhenInterrupted(std::function<void()> report) {
   });
 }
 
-void StopWhenInterrupted(std::function<void()> stop) {
+void StopWhenInterrupted(std::function<bool()> stop) {
   HandleSignals([stop = std::move(stop)](const sigset_t& signals) {
     AwaitSignal(signals);
-    stop();
-    AwaitSignal(signals);
+    if (stop()) AwaitSignal(signals);
     Exit([] {});
   });
 }

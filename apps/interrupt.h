@@ -12,7 +12,7 @@ namespace tessera {
 void ExitCleanlyWhenInterrupted(std::function<void()> report);
 
 // The same at the second of these signals. The first one calls `stop`, in the same thread: the work
-// in hand can be completed.
-void StopWhenInterrupted(std::function<void()> stop);
+// in hand can be completed. If it returns false, as there is none, the first one ends the process.
+void StopWhenInterrupted(std::function<bool()> stop);
 
 }  // namespace tessera

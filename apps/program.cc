@@ -30,6 +30,11 @@ int Fail(ExitCode code, std::string_view message) {
   return code;
 }
 
+void ExitAtOnce(int code) {
+  std::fflush(stderr);
+  ::_exit(code);
+}
+
 int FinishPrinting(int code) {
   std::cout.flush();
   const bool arrived = std::cout.good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;

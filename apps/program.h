@@ -18,6 +18,10 @@ void IgnoreSignalsOfWriting();
 // Says why the program fails, and returns `code`.
 int Fail(ExitCode code, std::string_view message);
 
+// Ends the process without waiting for threads that are left behind. Outputs are complete by then,
+// and what was printed has been flushed.
+[[noreturn]] void ExitAtOnce(int code);
+
 // What was printed is a result: returns `code` if it has arrived, else the program has failed.
 int FinishPrinting(int code = kDone);
 

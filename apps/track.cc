@@ -1,5 +1,7 @@
 // track: follows an object in a video.
+#include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <iostream>
@@ -18,6 +20,7 @@
 #include "apps/track_window.h"
 #include "engine/thread_team.h"
 #include "ops/error.h"
+#include "pipeline/atomic_file.h"
 #include "pipeline/display_name.h"
 #include "pipeline/format_text.h"
 #include "pipeline/tracking/frame_sink.h"
@@ -33,6 +36,7 @@ using namespace tessera;
 
 std::atomic<bool> the_interrupt = false;  // by a signal
 std::atomic<bool> the_stop = false;       // of reading, by a signal or as the run is over
+std::atomic<bool> the_run_began = false;  // before that there is nothing to be completed
 
 // Connects a run with what is written, shown and said of it.
 class Events final : public TrackEvents {
@@ -122,14 +126,23 @@ int Finish(const TrackArguments& arguments, const GroundTruth& truth, const Trac
       summary.frames > 0 ? outputs.Close() : std::vector<std::string>();
   progress.Finished(summary);
   for (const std::string& failure : summary.failures) code = Fail(kInputFailed, failure);
-  for (const std::string& failure : failures) code = Fail(kInputFailed, failure);
+  for (const std::string& failure : failures) {
+    // A file that could not be written cannot be completed either.
+    if (std::ranges::count(summary.failures, failure) == 0) Say(failure);
+    code = kInputFailed;
+  }
   if (outputs.steps() < outputs.reference_steps() && !arguments.quiet) {
     Say(StrCat(DisplayName(arguments.steps_in), ": ", outputs.steps(), " of its ",
                outputs.reference_steps(), " steps were made"));
   }
   const bool records_printed = arguments.csv == "-" || arguments.json == "-";
   if (!arguments.ground_truth.empty() && summary.frames > 0) {
-    ShowMetrics(Measure(outputs.records(), truth), !records_printed);
+    const TrackMetrics metrics = Measure(outputs.records(), truth);
+    if (metrics.frames > 0) {
+      ShowMetrics(metrics, !records_printed);
+    } else {
+      Say(StrCat(DisplayName(arguments.ground_truth), ": has no box for any frame of the run"));
+    }
   }
   if (code == kDone && the_interrupt && summary.stopped) code = kInterrupted;
   return FinishPrinting(code);
@@ -159,16 +172,14 @@ int Run(TrackArguments& arguments) {
       picture_rate = arguments.picture_rate.value_or(usual_rate);
       rate = *picture_rate / static_cast<double>(arguments.source.every);
     }
+    the_run_began = true;
     std::unique_ptr<FrameSink> sink;
     if (!arguments.output.empty()) {
       sink = OpenFrameSink(
           arguments.output,
           {.frames_per_second = rate, .overwrite = arguments.overwrite, .source = arguments.input});
     }
-    code = kInputFailed;
     TrackOutputs outputs(arguments);
-    code = kWrongUsage;
-
     std::optional<TrackWindow> window;
     // A live source has a pace of its own.
     if (arguments.display) window.emplace(info.live ? 0 : rate, the_stop);
@@ -191,8 +202,11 @@ int main(int argc, char** argv) {
   StopWhenInterrupted([] {
     the_interrupt = true;
     the_stop = true;
+    return the_run_began.load();
   });
   IgnoreSignalsOfWriting();
+  // Where a library ends the process: Xlib does when the display's server is gone.
+  std::atexit(AtomicFile::AbandonAll);
   try {
     TrackArguments arguments;
     try {
@@ -202,7 +216,8 @@ int main(int argc, char** argv) {
     }
     std::cout << arguments.print;
     if (!arguments.print.empty()) return FinishPrinting();
-    return Run(arguments);
+    const int code = Run(arguments);
+    ExitAtOnce(code);  // a source that hangs may have been left behind
   } catch (const std::exception& error) {
     return Fail(kInputFailed, error.what());
   }

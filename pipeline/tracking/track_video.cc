@@ -2,10 +2,9 @@
 
 #include <array>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <exception>
-#include <mutex>
+#include <memory>
 #include <new>
 #include <optional>
 #include <string>
@@ -15,6 +14,8 @@
 #include <vector>
 
 #include "ops/error.h"
+#include "pipeline/tracking/frame_lane.h"
+#include "pipeline/tracking/frame_reader.h"
 
 namespace tessera {
 namespace {
@@ -24,56 +25,6 @@ using Clock = std::chrono::steady_clock;
 double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
-
-// One in each of the four stages, and two for those that take turns in being fast.
-constexpr std::size_t kFrames = 6;
-
-// How often a window is looked after, and notes are fetched, while no frame comes.
-constexpr std::chrono::milliseconds kLongestWait{30};
-
-struct FrameWork {
-  Frame frame;
-  TrackRecord record;
-};
-
-// The way from one stage to the next, in order. It has room for all frames: only taking waits.
-class Lane {
- public:
-  void Put(FrameWork* work) {
-    const std::lock_guard lock(mutex_);
-    works_[(first_ + count_++) % kFrames] = work;
-    changed_.notify_one();
-  }
-  // Null once the lane is closed and empty.
-  FrameWork* Take() {
-    return Take([] { return true; });
-  }
-  // `goes_on` is called now and then while there is nothing to take. Null too if it returns false.
-  template <typename GoesOn>
-  FrameWork* Take(GoesOn&& goes_on) {
-    std::unique_lock lock(mutex_);
-    while (!changed_.wait_for(lock, kLongestWait, [this] { return count_ > 0 || closed_; })) {
-      lock.unlock();
-      if (!goes_on()) return nullptr;
-      lock.lock();
-    }
-    if (count_ == 0) return nullptr;
-    --count_;
-    return works_[std::exchange(first_, (first_ + 1) % kFrames)];
-  }
-  void Close() {
-    const std::lock_guard lock(mutex_);
-    closed_ = true;
-    changed_.notify_all();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::array<FrameWork*, kFrames> works_ = {};
-  std::size_t first_ = 0, count_ = 0;
-  bool closed_ = false;
-};
 
 // Those that can fail, each once, in the order of the messages.
 enum Stage : std::size_t { kReading, kTracking, kPainting, kWriting, kClosing, kNumStages };
@@ -99,16 +50,15 @@ std::jthread StartThread(F&& work) {
 
 class Run {
  public:
-  Run(FrameSource& source, Tracker& tracker, TrackEvents& events, FrameSink* sink,
-      TrackPainter* painter, std::atomic<bool>& stop)
-      : source_(source),
+  Run(const std::shared_ptr<FrameSource>& source, Tracker& tracker, TrackEvents& events,
+      FrameSink* sink, TrackPainter* painter, std::atomic<bool>& stop)
+      : source_(*source),
+        reader_(source, stop),
         tracker_(tracker),
         events_(events),
         sink_(sink),
         painter_(painter),
-        stop_(stop) {
-    for (FrameWork& work : works_) free_.Put(&work);
-  }
+        stop_(stop) {}
 
   TrackSummary Go() {
     const Clock::time_point start = Clock::now();
@@ -117,12 +67,15 @@ class Run {
     if (sink_ != nullptr && !broken_ && summary_.frames > 0) {
       Try(kClosing, [this] { sink_->Close(); });
     }
+    // Last: a source that hangs does not keep outputs from being completed.
+    reader_.Join();
+    failures_[kReading] = reader_.failure();
     PassOn(source_.TakeNotes());
     if (sink_ != nullptr) PassOn(sink_->TakeNotes());
     for (const std::exception_ptr& failure : failures_) {
       if (failure) summary_.failures.push_back(Reason(failure));
     }
-    summary_.stopped = stopped_;
+    summary_.stopped = ended_early_ || reader_.was_stopped();
     summary_.seconds = SecondsSince(start) - choosing_seconds_;
     return std::move(summary_);
   }
@@ -131,12 +84,9 @@ class Run {
   // Each stage closes the way to the next one when it ends, however it ends. The threads are joined
   // last, when none can wait any more.
   void RunStages() {
-    std::jthread reader, painter, writer;
+    std::jthread painter, writer;
     Try(kTracking, [&] {
-      reader = StartThread([this] {
-        Try(kReading, [this] { Read(); });
-        read_.Close();
-      });
+      reader_.Start();
       if (sink_ != nullptr) {
         writer = StartThread([this] {
           if (!Try(kWriting, [this] { Write(); })) Break();
@@ -152,36 +102,12 @@ class Run {
     });
     if (!painter.joinable()) painted_.Close();
     tracked_.Close();
-    EndReading();
-  }
-
-  void Read() {
-    while (FrameWork* const work = free_.Take()) {
-      if (IsStopped() || !ReadFrame(work->frame)) return;
-      read_.Put(work);
-    }
-  }
-
-  bool ReadFrame(Frame& frame) {
-    try {
-      if (source_.Read(frame)) return true;
-    } catch (...) {
-      if (!IsStopped()) throw;
-    }
-    IsStopped();  // that there is no frame may be why
-    return false;
-  }
-
-  // Keeps in mind whether it was not the end of the run that did it.
-  bool IsStopped() {
-    if (!stop_) return false;
-    if (!ended_) stopped_ = true;
-    return true;
+    reader_.End();
   }
 
   void Track() {
-    Lane& next = sink_ != nullptr ? tracked_ : free_;
-    while (FrameWork* const work = read_.Take([this] { return LookAround(); })) {
+    FrameLane& next = sink_ != nullptr ? tracked_ : reader_.free();
+    while (FrameWork* const work = reader_.read().Take([this] { return LookAround(); })) {
       if (broken_) return;
       PassOn(source_.TakeNotes());
       if (summary_.frames == 0) {
@@ -196,7 +122,7 @@ class Run {
       summary_.lost += work->record.lost ? 1 : 0;
       next.Put(work);
       if (wish == TrackEvents::Wish::kEnd) {
-        stopped_ = true;
+        ended_early_ = true;
         return;
       }
     }
@@ -206,8 +132,14 @@ class Run {
   bool LookAround() {
     PassOn(source_.TakeNotes());
     if (broken_) return false;
-    if (events_.Waiting()) return true;
-    stopped_ = true;
+    if (!events_.Waiting()) {
+      ended_early_ = true;
+      return false;
+    }
+    if (!stop_) return true;
+    if (!stop_seen_) stop_seen_ = Clock::now();
+    if (Clock::now() - *stop_seen_ < FrameReader::kPatience) return true;
+    ended_early_ = true;
     return false;
   }
 
@@ -261,10 +193,10 @@ class Run {
   }
 
   void Write() {
-    Lane& from = painter_ != nullptr ? painted_ : tracked_;
+    FrameLane& from = painter_ != nullptr ? painted_ : tracked_;
     while (FrameWork* const work = from.Take()) {
       sink_->Write(work->frame);
-      free_.Put(work);
+      reader_.free().Put(work);
     }
   }
 
@@ -280,15 +212,9 @@ class Run {
     }
   }
 
-  void EndReading() {
-    ended_ = true;  // before `stop_`: see IsStopped
-    stop_ = true;
-    free_.Close();
-  }
-
   void Break() {
     broken_ = true;
-    EndReading();
+    reader_.End();
   }
 
   void PassOn(const std::vector<std::string>& notes) {
@@ -296,17 +222,17 @@ class Run {
   }
 
   FrameSource& source_;
+  FrameReader reader_;
   Tracker& tracker_;
   TrackEvents& events_;
   FrameSink* const sink_;
   TrackPainter* const painter_;
   std::atomic<bool>& stop_;
 
-  std::array<FrameWork, kFrames> works_;
-  Lane free_, read_, tracked_, painted_;  // of works that are so
-  std::atomic<bool> ended_ = false;       // nothing more is to be read
-  std::atomic<bool> broken_ = false;      // what is written cannot be completed
-  std::atomic<bool> stopped_ = false;
+  FrameLane tracked_, painted_;
+  std::atomic<bool> broken_ = false;  // what is written cannot be completed
+  bool ended_early_ = false;          // by the events, or as the source hangs
+  std::optional<Clock::time_point> stop_seen_;
   std::array<std::exception_ptr, kNumStages> failures_;
   bool refused_ = false;  // the first frame's box
   double choosing_seconds_ = 0;
@@ -315,8 +241,9 @@ class Run {
 
 }  // namespace
 
-TrackSummary TrackVideo(FrameSource& source, Tracker& tracker, TrackEvents& events, FrameSink* sink,
-                        TrackPainter* painter, std::atomic<bool>& stop) {
+TrackSummary TrackVideo(const std::shared_ptr<FrameSource>& source, Tracker& tracker,
+                        TrackEvents& events, FrameSink* sink, TrackPainter* painter,
+                        std::atomic<bool>& stop) {
   return Run(source, tracker, events, sink, painter, stop).Go();
 }
 

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -57,7 +58,8 @@ struct TrackSummary {
 //
 // `stop` is SourceOptions::stop of the source: the run sets it when it ends, whatever the reason,
 // so as not to wait for a frame that it does not want. What the source fails with once it is set is
-// no failure.
+// no failure. If it does not return within a second then, its thread is left behind (see
+// FrameReader::Join): the process has to end without waiting for it (_exit).
 //
 // `sink` and `painter` may be null: then frames are not written, or as they were read.
 //
@@ -65,7 +67,8 @@ struct TrackSummary {
 // sink is closed. The same goes for the frames before one at which the tracker or the events fail.
 // If the painter or the sink fails, everything ends and the sink is not closed. Throws Error if
 // the first frame's box cannot be had or is refused.
-TrackSummary TrackVideo(FrameSource& source, Tracker& tracker, TrackEvents& events, FrameSink* sink,
-                        TrackPainter* painter, std::atomic<bool>& stop);
+TrackSummary TrackVideo(const std::shared_ptr<FrameSource>& source, Tracker& tracker,
+                        TrackEvents& events, FrameSink* sink, TrackPainter* painter,
+                        std::atomic<bool>& stop);
 
 }  // namespace tessera

@@ -1,7 +1,10 @@
 // How runs over videos end, and what happens when a stage fails.
+#include <atomic>
 #include <chrono>
+#include <memory>
 #include <new>
 #include <thread>
+#include <utility>
 
 #include "ops/error.h"
 #include "tests/pipeline/tracking/track_video_run.h"
@@ -38,7 +41,8 @@ TEST_F(TrackVideoRun, WhatWasTrackedBeforeTheTrackerFailedIsCompleted) {
   int searches = 0;
   Tracker broken = MakeStillTracker([&searches] { Require(++searches < 12, "network: broken"); });
   searches = 0;  // a tracker tries its network when it is made
-  const TrackSummary summary = TrackVideo(source, broken, events_, &sink_, &painter_, stop_);
+  const TrackSummary summary =
+      TrackVideo(Borrowed(source), broken, events_, &sink_, &painter_, stop_);
   EXPECT_THAT(summary.failures, ElementsAre("network: broken"));
   ExpectComplete(summary, 12);
 }
@@ -157,7 +161,8 @@ TEST_F(TrackVideoRun, ASourceThatWaitsIsToldToStop) {
       FakeEvents events;
       end(events);
       FakeSink sink;
-      const TrackSummary summary = TrackVideo(source, tracker_, events, &sink, &painter_, stop_);
+      const TrackSummary summary =
+          TrackVideo(Borrowed(source), tracker_, events, &sink, &painter_, stop_);
       EXPECT_TRUE(summary.stopped);
       EXPECT_THAT(summary.failures, IsEmpty());
       EXPECT_GE(summary.frames, 1);
@@ -165,6 +170,27 @@ TEST_F(TrackVideoRun, ASourceThatWaitsIsToldToStop) {
       EXPECT_TRUE(sink.closed);
     }
   }
+}
+
+// As a server that is silent, where the library that reads cannot be told to stop.
+TEST_F(TrackVideoRun, ASourceThatHangsIsLeftBehind) {
+  auto source = std::make_shared<FakeSource>(1000);
+  std::atomic<bool> goes_on = false;
+  source->before_read = [&](std::int64_t frame) {
+    if (frame != 3) return;
+    stop_ = true;
+    EXPECT_TRUE(WaitFor([&goes_on] { return goes_on.load(); }));
+  };
+  const TrackSummary summary = TrackVideo(source, tracker_, events_, &sink_, &painter_, stop_);
+  EXPECT_FALSE(goes_on);
+  EXPECT_TRUE(summary.stopped);
+  EXPECT_THAT(summary.failures, IsEmpty());
+  ExpectComplete(summary, 3);
+  // Its thread has the source until it returns.
+  const std::weak_ptr<FakeSource> left = std::exchange(source, nullptr);
+  EXPECT_FALSE(left.expired());
+  goes_on = true;
+  EXPECT_TRUE(WaitFor([&left] { return left.expired(); }));
 }
 
 TEST_F(TrackVideoRun, ASinkThatFailsWhileTheSourceWaitsEndsTheRun) {
@@ -207,7 +233,7 @@ TEST_F(TrackVideoRun, NoWayToEndLeavesAStageWaiting) {
     };
     TrackPainter painter;
     const TrackSummary summary =
-        TrackVideo(source, tracker_, events, &sink, i % 8 < 4 ? &painter : nullptr, stop);
+        TrackVideo(Borrowed(source), tracker_, events, &sink, i % 8 < 4 ? &painter : nullptr, stop);
     const std::vector<std::string> failures[] = {{"source"}, {"sink"}, {}, {}};
     EXPECT_EQ(summary.failures, failures[i % 4]);
     EXPECT_EQ(sink.closed, i % 4 != 1);

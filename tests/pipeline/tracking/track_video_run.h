@@ -75,6 +75,11 @@ class FakeSource final : public FrameSource {
   std::int64_t next_ = 0;
 };
 
+// For as long as `source` lives.
+inline std::shared_ptr<FrameSource> Borrowed(FakeSource& source) {
+  return {&source, [](FrameSource*) {}};
+}
+
 class FakeSink final : public FrameSink {
  public:
   void Write(const Frame& frame) override {
@@ -144,7 +149,7 @@ inline bool WaitFor(const std::function<bool()>& condition) {
 class TrackVideoRun : public testing::Test {
  protected:
   TrackSummary Go(FakeSource& source) {
-    return TrackVideo(source, tracker_, events_, &sink_, &painter_, stop_);
+    return TrackVideo(Borrowed(source), tracker_, events_, &sink_, &painter_, stop_);
   }
   // All that was tracked was written, and the output was closed.
   void ExpectComplete(const TrackSummary& summary, std::int64_t frames) {

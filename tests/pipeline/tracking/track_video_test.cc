@@ -52,14 +52,16 @@ TEST_F(TrackVideoRun, AFewFramesAreUsedAgainAndAgain) {
 
 TEST_F(TrackVideoRun, WithoutPainterFramesAreWrittenAsTheyAre) {
   FakeSource source(50);
-  const TrackSummary summary = TrackVideo(source, tracker_, events_, &sink_, nullptr, stop_);
+  const TrackSummary summary =
+      TrackVideo(Borrowed(source), tracker_, events_, &sink_, nullptr, stop_);
   ExpectComplete(summary, 50);
   EXPECT_EQ(std::ranges::count(sink_.painted, true), 0);
 }
 
 TEST_F(TrackVideoRun, WithoutSinkFramesAreTracked) {
   FakeSource source(50);
-  const TrackSummary summary = TrackVideo(source, tracker_, events_, nullptr, &painter_, stop_);
+  const TrackSummary summary =
+      TrackVideo(Borrowed(source), tracker_, events_, nullptr, &painter_, stop_);
   EXPECT_EQ(summary.frames, 50);
   EXPECT_THAT(events_.records, SizeIs(50));
   EXPECT_THAT(summary.failures, IsEmpty());
@@ -70,7 +72,8 @@ TEST_F(TrackVideoRun, OneFrameAndNone) {
   ExpectComplete(Go(one), 1);
   FakeSink untouched;
   stop_ = false;
-  const TrackSummary summary = TrackVideo(none, tracker_, events_, &untouched, nullptr, stop_);
+  const TrackSummary summary =
+      TrackVideo(Borrowed(none), tracker_, events_, &untouched, nullptr, stop_);
   EXPECT_EQ(summary.frames, 0);
   EXPECT_FALSE(untouched.closed);
 }
