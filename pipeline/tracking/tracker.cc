@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "engine/thread_team.h"
 #include "ops/error.h"
 #include "ops/tensor.h"
 #include "pipeline/tracking/point_ranking.h"
@@ -30,7 +31,8 @@ class Stopwatch {
 };
 
 std::int64_t WholeSide(double side) {
-  return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::nearbyint(side)));
+  constexpr double kMost = 1 << 30;  // far beyond any frame
+  return static_cast<std::int64_t>(std::clamp(std::nearbyint(side), 1.0, kMost));
 }
 
 }  // namespace
@@ -241,9 +243,7 @@ void Tracker::SetState(const State& state) {
 void Tracker::Init(const FrameView& frame, const Box& box) {
   Impl& t = *impl_;
   const auto width = static_cast<double>(frame.width), height = static_cast<double>(frame.height);
-  Require(std::isfinite(box.x) && std::isfinite(box.y) && std::isfinite(box.width) &&
-              std::isfinite(box.height),
-          "the target's box holds a value that is no finite number");
+  Require(IsFinite(box), "the target's box holds a value that is no finite number");
   Require(box.width > 0 && box.height > 0, "the target's box is empty: ", box.width, "x",
           box.height);
   Require(box.x < width && box.y < height && box.x + box.width > 0 && box.y + box.height > 0,

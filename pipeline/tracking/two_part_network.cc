@@ -4,26 +4,12 @@
 #include <vector>
 
 #include "ops/error.h"
-#include "pipeline/tracking/network_outputs.h"
+#include "pipeline/tracking/network_shapes.h"
 #include "pipeline/tracking/siamese_network.h"
 #include "pipeline/tracking/split_network.h"
 
 namespace tessera {
 namespace {
-
-Shape FeatureShape(Session& backbone, std::int64_t size) {
-  Require(backbone.inputs().size() == 1, backbone.name(), ": has ", backbone.inputs().size(),
-          " inputs, a backbone has one");
-  const Shape patch{1, 3, size, size};
-  const std::vector<TensorView> features = backbone.InferOutputs(std::array{patch});
-  Require(features.size() == 1 && features[0].shape.rank() == 4 && features[0].shape[0] == 1 &&
-              features[0].dtype == DType::kFloat32,
-          backbone.name(),
-          ": a backbone makes float32 features, 1 x channels x height x width; of ", patch,
-          " this makes ", features.size(), " outputs, the first ", features.at(0).dtype, " ",
-          features[0].shape);
-  return features[0].shape;
-}
 
 SplitNetwork SplitHead(Session& head, const Shape& of_template, const Shape& of_search,
                        const TrackerConfig& config) {
@@ -68,10 +54,9 @@ class TwoPartNetwork final : public SiameseNetwork {
 
 }  // namespace
 
-std::unique_ptr<SiameseNetwork> MakeTwoPartNetwork(std::shared_ptr<Session> backbone,
-                                                   std::shared_ptr<Session> head,
+std::unique_ptr<SiameseNetwork> MakeTwoPartNetwork(std::shared_ptr<Session> backbone, Session& head,
                                                    const TrackerConfig& config) {
-  return std::make_unique<TwoPartNetwork>(std::move(backbone), *head, config);
+  return std::make_unique<TwoPartNetwork>(std::move(backbone), head, config);
 }
 
 }  // namespace tessera

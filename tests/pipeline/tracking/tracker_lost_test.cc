@@ -133,7 +133,7 @@ TEST(TrackerLost, HasTwoLimits) {
   });
   const TrackerConfig& config = tracker.config();
   ASSERT_LT(config.lost_below, config.found_above);
-  const double between = (config.lost_below + config.found_above) / 2;
+  const double between = config.found_above - 0.01;
   const auto lost_at_the_end = [&](double shown) {
     score = shown;
     bool lost = false;

@@ -93,7 +93,7 @@ void ExpectNear(const MapValues& a, const MapValues& b) {
 
 std::string ErrorOf(const TestModel& model, const TrackerConfig& config) {
   try {
-    MakeTwoInputNetwork(model.Load(), config);
+    MakeTwoInputNetwork(*model.Load(), config);
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), StartsWith("test.onnx: "));
     return error.what();
@@ -110,7 +110,7 @@ TEST(TwoInputNetwork, GivesTheMapsOfTheWhole) {
   config.template_size = 128;
   config.search_size = 256;
   config.score = ScoreKind::kSigmoid;
-  const auto network = MakeTwoInputNetwork(session, config);
+  const auto network = MakeTwoInputNetwork(*session, config);
   ASSERT_EQ(network->map_side(), 16);
 
   SerialParallel serial;
@@ -159,7 +159,7 @@ TEST(TwoInputNetwork, RunsInATracker) {
 TEST(TwoInputNetwork, KeepsItsTemplateUntilThereIsAnother) {
   const Tensor target = Patch(16, 1), other = Patch(16, 2), search = Patch(32, 3);
   const TestModel model = Tiny{}.Model();
-  const auto network = MakeTwoInputNetwork(model.Load(), TinyConfig());
+  const auto network = MakeTwoInputNetwork(*model.Load(), TinyConfig());
   SetTemplate(*network, target);
   const MapValues first = Search(*network, search);
   ExpectNear(first, RunWhole(model, target, search));
@@ -189,7 +189,7 @@ TEST(TwoInputNetwork, FindsInputsBySizeOrName) {
   };
   for (const auto& [tiny, config] : cases) {
     const TestModel model = tiny.Model();
-    const auto network = MakeTwoInputNetwork(model.Load(), config);
+    const auto network = MakeTwoInputNetwork(*model.Load(), config);
     EXPECT_EQ(network->map_side(), 8);
     SetTemplate(*network, target);
     ExpectNear(Search(*network, search), RunWhole(model, target, search));
@@ -201,7 +201,7 @@ TEST(TwoInputNetwork, FindsOutputsByChannelsOrName) {
   TrackerConfig softmax = TinyConfig();
   softmax.score = ScoreKind::kSoftmax;
   const TestModel two = Tiny{.class_channels = 2}.Model();
-  const auto network = MakeTwoInputNetwork(two.Load(), softmax);
+  const auto network = MakeTwoInputNetwork(*two.Load(), softmax);
   SetTemplate(*network, target);
   ExpectNear(Search(*network, search, 2), RunWhole(two, target, search));
 
@@ -210,7 +210,7 @@ TEST(TwoInputNetwork, FindsOutputsByChannelsOrName) {
   EXPECT_THAT(ErrorOf(more, TinyConfig()), HasSubstr("which is the box map?"));
   TrackerConfig named = TinyConfig();
   named.box_output = "box";
-  const auto of_more = MakeTwoInputNetwork(more.Load(), named);
+  const auto of_more = MakeTwoInputNetwork(*more.Load(), named);
   SetTemplate(*of_more, target);
   ExpectNear(Search(*of_more, search), RunWhole(more, target, search));
 }
@@ -266,7 +266,7 @@ TEST(TwoInputNetwork, OutputsThatDoNotFitAreErrors) {
 TEST(TwoInputNetwork, AllocatesNothingAfterTheFirstCalls) {
   SerialParallel serial;
   const Tensor target = Patch(16, 1), search = Patch(32, 2);
-  const auto network = MakeTwoInputNetwork(Tiny{}.Model().Load(), TinyConfig());
+  const auto network = MakeTwoInputNetwork(*Tiny{}.Model().Load(), TinyConfig());
   SiameseNetwork::Maps maps;
   const auto follow = [&] {
     network->SetTemplate(target.view(), serial);

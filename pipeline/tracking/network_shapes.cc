@@ -1,5 +1,6 @@
-#include "pipeline/tracking/network_outputs.h"
+#include "pipeline/tracking/network_shapes.h"
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,20 @@ bool MatchesDeclared(const ValueDecl& declared, const Shape& shape) {
     if (dim >= 0 && dim != shape[axis]) return false;
   }
   return true;
+}
+
+Shape FeatureShape(Session& backbone, std::int64_t size) {
+  Require(backbone.inputs().size() == 1, backbone.name(), ": has ", backbone.inputs().size(),
+          " inputs, a backbone has one");
+  const Shape patch{1, 3, size, size};
+  const std::vector<TensorView> features = backbone.InferOutputs(std::array{patch});
+  Require(features.size() == 1 && features[0].shape.rank() == 4 && features[0].shape[0] == 1 &&
+              features[0].dtype == DType::kFloat32,
+          backbone.name(),
+          ": a backbone makes float32 features, 1 x channels x height x width; of ", patch,
+          " this makes ", features.size(), " outputs, the first ", features.at(0).dtype, " ",
+          features[0].shape);
+  return features[0].shape;
 }
 
 MapOutputs FindMaps(Session& session, std::span<const Shape> input_shapes,
