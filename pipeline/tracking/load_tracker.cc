@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -24,7 +25,10 @@ TrackerConfig FindConfig(const std::string& variant, Session& backbone, Session*
   if (variant == "v1") return NanoTrackConfig(1);
   if (variant == "v2") return NanoTrackConfig(2);
   if (variant == "v3") return NanoTrackConfig(3);
-  if (!variant.empty()) return ReadTrackerConfig(variant);
+  if (!variant.empty()) {
+    Require(std::filesystem::exists(variant), variant, ": is neither v1, v2, v3 nor a file");
+    return ReadTrackerConfig(variant);
+  }
   Require(head != nullptr, backbone.name(), ": ",
           backbone.inputs().size() == 1
               ? "is a backbone, which goes with a --head"

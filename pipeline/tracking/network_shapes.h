@@ -21,7 +21,10 @@ struct MapOutputs {
 MapOutputs FindMaps(Session& session, std::span<const Shape> input_shapes,
                     const TrackerConfig& config);
 
-// Of the features that a backbone makes of a patch, [1, 3, size, size]: float32, [1, C, h, w].
+inline bool IsFloat(DType type) { return type == DType::kFloat32 || type == DType::kFloat16; }
+
+// Of the features that a backbone makes of a patch, [1, 3, size, size]: [1, C, h, w], float32 or
+// float16.
 // Throws Error, which names the model, if it has more than one input or makes anything else.
 Shape FeatureShape(Session& backbone, std::int64_t size);
 

@@ -28,11 +28,15 @@ class SplitNetwork final : public SiameseNetwork {
   Maps Search(const TensorView& of_search, Parallel& parallel) override;
 
  private:
+  // The map's values, those of float16 ones in `converted`.
+  static const float* Floats(const Tensor& map, std::vector<float>& converted);
+
   std::string template_input_, search_input_;
   Session::Parts parts_;
   MapOutputs outputs_;
   std::vector<NamedView> search_inputs_;  // the search's own, and what the first part made
   std::vector<Tensor> features_, maps_;
+  std::vector<float> classes_, boxes_;  // of float16 maps
 };
 
 }  // namespace tessera

@@ -32,7 +32,7 @@ std::size_t FindTemplateInput(const Session& network, const TrackerConfig& confi
   Require(inputs.size() == 2, network.name(), ": has ", inputs.size(), " inputs (", all,
           "), want two: template and search patch");
   const auto accepts = [&](std::size_t i, const std::string& name, const Shape& shape) {
-    return (name.empty() || inputs[i].name == name) && inputs[i].dtype == DType::kFloat32 &&
+    return (name.empty() || inputs[i].name == name) && IsFloat(inputs[i].dtype) &&
            MatchesDeclared(inputs[i], shape);
   };
   const auto fits = [&](std::size_t of_template) {
@@ -40,7 +40,7 @@ std::size_t FindTemplateInput(const Session& network, const TrackerConfig& confi
            accepts(1 - of_template, config.search_input, search);
   };
   const auto wanted = [](const std::string& name, const Shape& shape) {
-    return StrCat(name.empty() ? "" : name + " ", DType::kFloat32, " ", shape);
+    return StrCat(name.empty() ? "" : name + " ", shape);
   };
   Require(fits(0) || fits(1), network.name(), ": has the inputs ", all,
           ", the configuration wants a template, ", wanted(config.template_input, target),

@@ -221,7 +221,7 @@ TEST(TwoInputNetwork, SizesOtherThanConfiguredAreErrors) {
   EXPECT_EQ(ErrorOf(Tiny{}.Model(), config),
             "test.onnx: has the inputs z float32 1x3x16x16, x float32 1x3x32x32, the configuration "
             "wants a "
-            "template, float32 1x3x16x16, and a search patch, float32 1x3x64x64");
+            "template, 1x3x16x16, and a search patch, 1x3x64x64");
   EXPECT_THAT(ErrorOf(Tiny{.template_dims = {-1, 3, -1, -1}}.Model(), config),
               HasSubstr("z float32 ?x3x?x?, x float32 1x3x32x32"));
   config = TinyConfig();
@@ -239,9 +239,9 @@ TEST(TwoInputNetwork, InputsThatCannotBeToldAreErrors) {
             "of the configuration)");
   TrackerConfig config = TinyConfig();
   config.template_input = "target";
-  EXPECT_THAT(ErrorOf(Tiny{}.Model(), config), HasSubstr("target float32 1x3x16x16"));
+  EXPECT_THAT(ErrorOf(Tiny{}.Model(), config), HasSubstr("a template, target 1x3x16x16,"));
   config.template_input = "x";  // which is the search patch
-  EXPECT_THAT(ErrorOf(Tiny{}.Model(), config), HasSubstr("x float32 1x3x16x16"));
+  EXPECT_THAT(ErrorOf(Tiny{}.Model(), config), HasSubstr("a template, x 1x3x16x16,"));
 
   TestModel three = Tiny{}.Model();
   three.Input("update", {1, 3, 16, 16});
