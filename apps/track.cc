@@ -95,7 +95,7 @@ class Events final : public TrackEvents {
 
 void RequireEffects(const TrackArguments& arguments, const SourceInfo& info) {
   const SourceOptions& source = arguments.source;
-  const std::string name = InputName(arguments.input);
+  const std::string name = ShownInput(arguments.input);
   Require(info.live || source.reconnect == 0, "--reconnect: ", name, " is no camera or stream");
   Require(info.pictures || !arguments.picture_rate, "--fps: ", name, " has a rate of its own");
   Require(!info.live || !arguments.start_given, "--start: ", name,
@@ -161,7 +161,8 @@ int Run(TrackArguments& arguments) {
     Tracker tracker = LoadTracker(arguments.tracker, arguments.threads);
 
     code = kInputFailed;
-    const auto source = OpenFrameSource(arguments.input, arguments.source);
+    arguments.source.stop = &the_stop;
+    const std::shared_ptr<FrameSource> source = OpenFrameSource(arguments.input, arguments.source);
     code = kWrongUsage;
     const SourceInfo& info = source->info();
     RequireEffects(arguments, info);
@@ -187,7 +188,7 @@ int Run(TrackArguments& arguments) {
     Events events(arguments, truth, picture_rate, outputs, progress, window ? &*window : nullptr);
     TrackPainter painter;
     const TrackSummary summary =
-        TrackVideo(*source, tracker, events, sink.get(), &painter, the_stop);
+        TrackVideo(source, tracker, events, sink.get(), &painter, the_stop);
     return Finish(arguments, truth, summary, outputs, progress);
   } catch (const Error& error) {
     Say(error.what());

@@ -1,11 +1,12 @@
 #include "pipeline/tracking/frame_sink.h"
 
-#include <string_view>
+#include <string>
 
 #include "ops/error.h"
 #include "pipeline/display_name.h"
 #include "pipeline/file_status.h"
 #include "pipeline/picture_name.h"
+#include "pipeline/tracking/opencv_video.h"
 #include "pipeline/tracking/picture_sink.h"
 #include "pipeline/tracking/video_encoder.h"
 #include "pipeline/tracking/video_sink.h"
@@ -15,6 +16,7 @@ namespace tessera {
 std::unique_ptr<FrameSink> OpenFrameSink(const std::filesystem::path& path,
                                          const SinkOptions& options) {
   Require(!path.empty(), "the output has an empty name");
+  SilenceVideoLibraries();
   const std::string shown_name = DisplayName(path);
   const auto status = StatusOf(path);
   if (IsFolder(status) || !path.has_filename()) return MakeFolderSink(path, options);

@@ -1,13 +1,13 @@
 // Frames into a video or a folder of pictures.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "pipeline/tracking/frame_source.h"
+#include "pipeline/tracking/notes.h"
 
 namespace tessera {
 
@@ -22,15 +22,17 @@ class FrameSink {
  public:
   virtual ~FrameSink() = default;
 
-  // A video has the size of its first frame: later ones are scaled to it.
+  // A video has the size of its first frame: later ones are scaled to it. Throws Error, which names
+  // the output, if it cannot be written; so does Close.
   virtual void Write(const Frame& frame) = 0;
   // Completes the output with what has been written, and puts it in its place.
   virtual void Close() = 0;
 
-  std::vector<std::string> TakeNotes() { return std::exchange(notes_, {}); }
+  // Since the last call; other threads may ask too, while Write is at work.
+  std::vector<std::string> TakeNotes() { return notes_.Take(); }
 
  protected:
-  std::vector<std::string> notes_;
+  Notes notes_;
 };
 
 // A video if `path` ends with .mp4, .m4v, .mov, .mkv, .avi or .webm; a printf pattern of pictures
@@ -41,6 +43,8 @@ class FrameSink {
 //
 // Throws Error, which names the path, if it cannot be written, is what `source` says, or, without
 // `overwrite`, exists: for pictures, if the folder holds any, or any of the pattern's names.
+//
+// Changes the environment when it is called first, as OpenFrameSource does.
 std::unique_ptr<FrameSink> OpenFrameSink(const std::filesystem::path& path,
                                          const SinkOptions& options);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <string_view>
@@ -40,19 +41,34 @@ std::optional<int> CameraIndex(std::string_view input) {
   return index;
 }
 
-// The name without what is not for everybody's eyes: rtsp://user:password@camera/.
+// Without what is not for everybody's eyes: many cameras want the password in the query.
 std::string ShownUrl(const std::string& url) {
   const std::size_t host = url.find("://") + 3;
-  const std::size_t at = std::min(url.find('/', host), url.size());
-  const std::size_t user_end = url.rfind('@', at);
-  if (user_end == url.npos || user_end < host) return DisplayName(url);
-  return DisplayName(url.substr(0, host) + "..." + url.substr(user_end));
+  const std::size_t query = std::min(url.find('?', host), url.size());
+  const std::size_t path = std::min(url.find('/', host), query);
+  const std::size_t user_end = url.substr(0, path).rfind('@');
+  std::string shown = url.substr(0, host);
+  if (user_end == url.npos || user_end < host) {
+    shown += url.substr(host, query - host);
+  } else {
+    shown += "..." + url.substr(user_end, query - user_end);
+  }
+  return DisplayName(query < url.size() ? shown + "?..." : shown);
 }
 
+// A server that is silent for longer is given up, so that nobody waits long for the end.
+constexpr std::chrono::milliseconds kServerPatience{3000};
+
 LiveInput MakeLiveInput(const std::string& shown_name,
-                        std::function<std::unique_ptr<cv::VideoCapture>()> open) {
-  return {.shown_name = shown_name, .open = std::move(open), .wait = [](auto time) {
-            std::this_thread::sleep_for(time);
+                        std::function<std::unique_ptr<cv::VideoCapture>()> open,
+                        const SourceOptions& options) {
+  return {.shown_name = shown_name,
+          .open = std::move(open),
+          .wait = [options](std::chrono::milliseconds time) {
+            constexpr std::chrono::milliseconds kSlice{50};
+            for (; time > kSlice && !options.stopped(); time -= kSlice)
+              std::this_thread::sleep_for(kSlice);
+            std::this_thread::sleep_for(std::min(time, kSlice));
           }};
 }
 
@@ -61,38 +77,57 @@ template <typename Device>
 std::unique_ptr<FrameSource> OpenCameraSource(const Device& device, const std::string& shown_name,
                                               const SourceOptions& options) {
   const auto open = [device] { return OpenCamera(device); };
-  return MakeLiveSource(open(), MakeLiveInput(shown_name, open), options);
+  return MakeLiveSource(open(), MakeLiveInput(shown_name, open, options), options);
 }
 
-std::unique_ptr<FrameSource> OpenVideoFile(const std::string& input, const struct stat& status,
+std::unique_ptr<FrameSource> OpenVideoFile(const std::string& input, const std::string& shown_name,
+                                           const struct stat& status,
                                            const SourceOptions& options) {
-  const std::string shown_name = DisplayName(input), url = FileUrl(input);
   const bool is_file = S_ISREG(status.st_mode);  // pipes cannot be read twice
   Require(!is_file || status.st_size > 0, shown_name, ": the file is empty");
-  auto capture = OpenVideo(url);
-  if (capture == nullptr)
-    throw Error(StrCat(shown_name, ": ", is_file ? WhyUnreadable(url) : "is no video"));
-  return MakeVideoSource(std::move(capture), is_file ? url : "", shown_name, options);
+  auto capture = OpenVideo(FileUrl(input));
+  if (capture == nullptr) {
+    throw Error(StrCat(shown_name, ": ",
+                       is_file ? WhyUnreadable(FileUrl(input), options.stop) : "is no video"));
+  }
+  return MakeVideoSource(std::move(capture),
+                         {.shown_name = shown_name, .file = is_file ? input : ""}, options);
 }
 
-std::unique_ptr<FrameSource> OpenUrl(const std::string& url, const SourceOptions& options) {
-  const std::string shown_name = ShownUrl(url);
-  auto capture = OpenVideo(url);
-  if (capture == nullptr) throw Error(StrCat(shown_name, ": ", WhyUnreadable(url)));
+std::unique_ptr<FrameSource> OpenUrl(const std::string& url, const std::string& shown_name,
+                                     const SourceOptions& options) {
+  const auto open = [url] { return OpenStream(url, kServerPatience); };
+  const auto began = std::chrono::steady_clock::now();
+  auto capture = open();
+  if (capture == nullptr) {
+    const bool silent = std::chrono::steady_clock::now() - began >= kServerPatience;
+    throw Error(
+        StrCat(shown_name, ": ", silent ? "no answer comes" : WhyUnreadable(url, options.stop)));
+  }
   // A file that a server has.
   if (!url.starts_with("rtsp") && AnnouncedFrames(*capture) > 0)
-    return MakeVideoSource(std::move(capture), url, shown_name, options);
-  return MakeLiveSource(std::move(capture),
-                        MakeLiveInput(shown_name, [url] { return OpenVideo(url); }), options);
+    return MakeVideoSource(std::move(capture),
+                           {.shown_name = shown_name, .patience = kServerPatience}, options);
+  return MakeLiveSource(std::move(capture), MakeLiveInput(shown_name, open, options), options);
 }
 
+bool IsUrl(const std::string& input) { return input.find("://") != input.npos; }
+
 }  // namespace
+
+std::string ShownInput(const std::string& input) {
+  if (StatusOf(input)) return DisplayName(input);
+  if (IsUrl(input)) return ShownUrl(input);
+  const std::optional<int> index = CameraIndex(input);
+  return index ? StrCat("camera ", *index) : DisplayName(input);
+}
 
 std::unique_ptr<FrameSource> OpenFrameSource(const std::string& input,
                                              const SourceOptions& options) {
   CheckOptions(options);
   Require(!input.empty(), "the input has an empty name");
-  const std::string shown_name = DisplayName(input);
+  SilenceVideoLibraries();
+  const std::string shown_name = ShownInput(input);
   if (const auto status = StatusOf(input)) {
     if (S_ISDIR(status->st_mode))
       return MakePictureSource(PicturesOfFolder(input), shown_name, options);
@@ -100,11 +135,10 @@ std::unique_ptr<FrameSource> OpenFrameSource(const std::string& input,
     // FFmpeg reads animated GIFs.
     if (HasPictureExtension(input) && !HasExtension(input, ".gif"))
       return MakePictureSource({input}, shown_name, options);
-    return OpenVideoFile(input, *status, options);
+    return OpenVideoFile(input, shown_name, *status, options);
   }
-  if (input.find("://") != input.npos) return OpenUrl(input, options);
-  if (const auto index = CameraIndex(input))
-    return OpenCameraSource(*index, StrCat("camera ", *index), options);
+  if (IsUrl(input)) return OpenUrl(input, shown_name, options);
+  if (const auto index = CameraIndex(input)) return OpenCameraSource(*index, shown_name, options);
   if (input.find('%') != input.npos)
     return MakePictureSource(PicturesOfPattern(input), shown_name, options);
   throw Error(StrCat(shown_name, ": there is no such file or folder"));

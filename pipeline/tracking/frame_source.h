@@ -1,15 +1,17 @@
 // Frames from videos, folders of pictures, cameras and streams.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <opencv2/core/mat.hpp>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "pipeline/tracking/frame_view.h"
+#include "pipeline/tracking/notes.h"
 
 namespace tessera {
 
@@ -31,6 +33,11 @@ struct SourceOptions {
   std::optional<std::int64_t> end = std::nullopt;  // the first that is not read any more
   std::int64_t every = 1;                          // one of so many frames
   int reconnect = 0;                               // times that a live source is opened again
+  // When it becomes true, Read and the opening return soon, as at the end: at once, or when a
+  // server or camera that is waited for has been silent for some seconds.
+  const std::atomic<bool>* stop = nullptr;
+
+  bool stopped() const { return stop != nullptr && *stop; }
 };
 
 struct SourceInfo {
@@ -48,18 +55,19 @@ class FrameSource {
 
   const SourceInfo& info() const { return info_; }
 
-  // The next frame; its pixels' memory is used again if it has the right size. False at the end.
-  // Throws Error, which names the source, if what follows cannot be read: a damaged picture, a
-  // video that ends before its time, a camera that is gone and does not come back. Frames of a
-  // video that cannot be decoded are passed over; the Error comes at its end.
+  // The next frame; its pixels' memory is used again if it has the right size. False at the end, or
+  // when it was stopped. Throws Error, which names the source, if what follows cannot be read: a
+  // damaged picture, a video that ends before its time or before SourceOptions::start, a camera
+  // that is gone and does not come back. Frames of a video that cannot be decoded are passed over;
+  // the Error comes at its end. The first call skips what is before the start of a video.
   virtual bool Read(Frame& frame) = 0;
 
-  // Of what went wrong and was got over, to be shown; taken by the call. Not while Read is at work.
-  std::vector<std::string> TakeNotes() { return std::exchange(notes_, {}); }
+  // Since the last call; other threads may ask too, while Read is at work.
+  std::vector<std::string> TakeNotes() { return notes_.Take(); }
 
  protected:
   SourceInfo info_;
-  std::vector<std::string> notes_;
+  Notes notes_;
 };
 
 // `input` is a video file, a picture, a folder of pictures (in the order of their names, numbers in
@@ -70,9 +78,16 @@ class FrameSource {
 // Pictures of one channel become three equal ones, 16 bits become 8, alpha is dropped. Videos are
 // turned as their metadata say.
 //
-// Throws Error, which names the input, if it cannot be opened, holds no frames or ends before
-// `start`, or if the options make no sense.
+// Throws Error, which names the input, if it cannot be opened or holds no frames, if there are
+// fewer pictures than `start` says, or if the options make no sense.
+//
+// Changes the environment when it is called first (SilenceVideoLibraries): not while other threads
+// may read that.
 std::unique_ptr<FrameSource> OpenFrameSource(const std::string& input,
                                              const SourceOptions& options);
+
+// The input's name for messages: "camera 0", or on one line as DisplayName shows it. User, password
+// and query of a URL are left out: rtsp://...@camera/live?...
+std::string ShownInput(const std::string& input);
 
 }  // namespace tessera

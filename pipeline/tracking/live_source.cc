@@ -14,7 +14,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstWait{250}, kLongestWait{4000};
-constexpr std::chrono::seconds kPatience{2};  // with what cannot be decoded
+constexpr milliseconds kPatience{2000};  // with what cannot be decoded
 
 class LiveSource : public FrameSource {
  public:
@@ -31,7 +31,11 @@ class LiveSource : public FrameSource {
 
   bool Read(Frame& frame) override {
     if (options_.end && next_ >= *options_.end) return false;
-    while (!TakeNext(frame)) OpenAgain();
+    while (!TakeNext(frame)) {
+      if (options_.stopped()) return false;
+      OpenAgain();
+    }
+    failures_ = 0;
     frame.number = next_;
     frame.seconds = std::chrono::duration<double>(grabbed_at_ - began_).count();
     frame.name.clear();
@@ -44,10 +48,9 @@ class LiveSource : public FrameSource {
   bool TakeNext(Frame& frame) {
     return Naming(input_.shown_name, [&] {
       for (; grabbed_ <= next_; ++grabbed_) {
-        if (capture_ == nullptr || !Grab(*capture_, kPatience)) return false;
+        if (capture_ == nullptr || !Grab(*capture_, options_.stop, kPatience)) return false;
         grabbed_at_ = Clock::now();
         if (grabbed_ == 0) began_ = grabbed_at_;
-        failures_ = 0;
       }
       if (Retrieve(*capture_, frame.pixels)) return true;
       --grabbed_;  // the next one that comes has its number
@@ -63,11 +66,11 @@ class LiveSource : public FrameSource {
     }
     const milliseconds wait = std::min(kLongestWait, kFirstWait * (1 << std::min(failures_, 10)));
     ++failures_;
-    notes_.push_back(StrCat(input_.shown_name, ": no frame comes; opening it again (", failures_,
-                            " of ", options_.reconnect, ")"));
+    notes_.Add(StrCat(input_.shown_name, ": no frame comes; opening it again (", failures_, " of ",
+                      options_.reconnect, ")"));
     capture_.reset();  // a camera cannot be opened twice at a time
     input_.wait(wait);
-    capture_ = input_.open();
+    if (!options_.stopped()) capture_ = input_.open();
   }
 
   LiveInput input_;

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <opencv2/core/utils/logger.hpp>
+#include <vector>
 
 extern "C" {
 #include <libavutil/log.h>
@@ -13,7 +14,6 @@ namespace {
 
 template <typename... Args>
 std::unique_ptr<cv::VideoCapture> Open(const Args&... args) {
-  SilenceVideoLibraries();
   return CallingOpenCv([&] {
     auto capture = std::make_unique<cv::VideoCapture>(args...);
     if (!capture->isOpened()) capture.reset();
@@ -39,6 +39,14 @@ std::unique_ptr<cv::VideoCapture> OpenVideo(const std::string& url) {
   return Open(url, static_cast<int>(cv::CAP_FFMPEG));
 }
 
+std::unique_ptr<cv::VideoCapture> OpenStream(const std::string& url,
+                                             std::chrono::milliseconds patience) {
+  const int limit = static_cast<int>(patience.count());
+  return Open(url, static_cast<int>(cv::CAP_FFMPEG),
+              std::vector<int>{cv::CAP_PROP_OPEN_TIMEOUT_MSEC, limit,
+                               cv::CAP_PROP_READ_TIMEOUT_MSEC, limit});
+}
+
 std::unique_ptr<cv::VideoCapture> OpenCamera(int index) {
   return Open(index, static_cast<int>(cv::CAP_ANY));
 }
@@ -47,13 +55,15 @@ std::unique_ptr<cv::VideoCapture> OpenCamera(const std::string& device) {
   return Open(device, static_cast<int>(cv::CAP_ANY));
 }
 
-std::optional<int> Grab(cv::VideoCapture& capture, std::chrono::seconds patience) {
+std::optional<int> Grab(cv::VideoCapture& capture, const std::atomic<bool>* stop,
+                        std::optional<std::chrono::milliseconds> patience) {
   constexpr int kMostFailures = 1000;
   return CallingOpenCv([&]() -> std::optional<int> {
     const auto began = std::chrono::steady_clock::now();
     for (int failures = 0; failures < kMostFailures; ++failures) {
+      if (stop != nullptr && *stop) break;
       if (capture.grab()) return failures;
-      if (std::chrono::steady_clock::now() - began >= patience) break;
+      if (patience && std::chrono::steady_clock::now() - began >= *patience) break;
     }
     return std::nullopt;
   });

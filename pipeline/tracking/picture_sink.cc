@@ -82,6 +82,7 @@ class FolderSink : public PictureSink {
     const std::filesystem::path own =
         frame.name.empty() ? numbered_.Of(frame.number) : std::filesystem::path(frame.name);
     ListedFile file = name_.For(own, folder_);
+    if (frame.name.empty()) return file;
     // The source may have an a.gif and an a.png, and both become a.png.
     for (int i = 2; !written_.insert(file.output.filename()).second; ++i)
       file.output.replace_filename(
@@ -91,7 +92,7 @@ class FolderSink : public PictureSink {
 
   const OutputName name_{ListOptions{}};
   const NumberedName numbered_{"%06d.png"};
-  std::set<std::filesystem::path> written_;
+  std::set<std::filesystem::path> written_;  // that have names of the source
 };
 
 class PatternSink : public PictureSink {

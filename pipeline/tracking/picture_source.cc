@@ -36,6 +36,7 @@ class PictureSource : public FrameSource {
  public:
   PictureSource(std::vector<std::filesystem::path> files, const SourceOptions& options)
       : files_(std::move(files)),
+        options_(options),
         next_(static_cast<std::size_t>(options.start)),
         every_(static_cast<std::size_t>(options.every)) {
     if (options.end) files_.resize(std::min(files_.size(), static_cast<std::size_t>(*options.end)));
@@ -44,7 +45,7 @@ class PictureSource : public FrameSource {
   }
 
   bool Read(Frame& frame) override {
-    if (next_ >= files_.size()) return false;
+    if (options_.stopped() || next_ >= files_.size()) return false;
     const std::filesystem::path& file = files_[next_];
     frame.number = static_cast<std::int64_t>(next_);
     frame.seconds = 0;
@@ -72,10 +73,11 @@ class PictureSource : public FrameSource {
     }
     reader->Finish();
     for (const std::string& warning : reader->warnings())
-      notes_.push_back(StrCat(DisplayName(file), ": ", warning));
+      notes_.Add(StrCat(DisplayName(file), ": ", warning));
   }
 
   std::vector<std::filesystem::path> files_;
+  SourceOptions options_;
   std::size_t next_, every_;
   std::vector<std::uint16_t> row_;  // as it is in the file, in samples of 8 or 16 bits
 };

@@ -3,13 +3,15 @@
 #include <strings.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <iterator>
+#include <vector>
 
 #include "engine/cpu_budget.h"
 #include "ops/error.h"
-#include "pipeline/tracking/opencv_video.h"
+#include "pipeline/tracking/ffmpeg.h"
 
 extern "C" {
 #include <libavcodec/avcodec.h>
@@ -21,14 +23,6 @@ extern "C" {
 namespace tessera {
 namespace {
 
-// Frees what FFmpeg allocated; its functions set the pointer to null.
-template <auto kFree>
-struct Free {
-  template <typename T>
-  void operator()(T* pointer) const {
-    kFree(&pointer);
-  }
-};
 struct FreeOutput {
   void operator()(AVFormatContext* output) const { ::avformat_free_context(output); }
 };
@@ -62,14 +56,15 @@ struct Codec {
   const char* encoder;  // FFmpeg's name
   bool even;            // takes even sizes only
   AVPixelFormat pixels;
-  // FFmpeg's options: quality that does not show the coding, and not the slowest way to it.
+  // FFmpeg's options: quality that does not show the coding, and not the slowest way to it. Of
+  // MPEG-4 and JPEG it is a quantiser, 3 of 1 (best) to 31, in the unit QP2LAMBDA.
   const char* options;
 };
 constexpr Codec kH264 = {"H.264", "libx264", true, AV_PIX_FMT_YUV420P, "preset=veryfast:crf=18"};
 constexpr Codec kMpeg4 = {"MPEG-4", "mpeg4", false, AV_PIX_FMT_YUV420P,
-                          "flags=+qscale:global_quality=354"};
+                          "flags=+qscale:global_quality=3*QP2LAMBDA"};
 constexpr Codec kJpeg = {"Motion JPEG", "mjpeg", false, AV_PIX_FMT_YUVJ420P,
-                         "flags=+qscale:global_quality=354"};
+                         "flags=+qscale:global_quality=3*QP2LAMBDA"};
 constexpr Codec kVp9 = {"VP9", "libvpx-vp9", false, AV_PIX_FMT_YUV420P,
                         "deadline=realtime:cpu-used=7:crf=24:b=0"};
 constexpr Codec kVp8 = {"VP8", "libvpx", false, AV_PIX_FMT_YUV420P,
@@ -83,21 +78,14 @@ std::vector<Codec> CodecsFor(const Container& container) {
   return {kH264, kMpeg4, kJpeg};
 }
 
-// Throws Error if a call of FFmpeg returned one.
-void RequireFfmpeg(int result, const char* what) {
-  if (result >= 0) return;
-  char reason[AV_ERROR_MAX_STRING_SIZE] = {};
-  ::av_strerror(result, reason, sizeof reason);
-  throw Error(StrCat(what, ": ", reason));
-}
+// What FFmpeg hands to WriteBytes.
+#if LIBAVFORMAT_VERSION_MAJOR >= 61
+using WrittenByte = const std::uint8_t;
+#else
+using WrittenByte = std::uint8_t;
+#endif
 
-template <typename T>
-T* RequireMemory(T* pointer) {
-  Require(pointer != nullptr, "too little memory");
-  return pointer;
-}
-
-int WriteBytes(void* out, std::uint8_t* bytes, int size) {
+int WriteBytes(void* out, WrittenByte* bytes, int size) {
   errno = 0;
   const auto count = static_cast<std::size_t>(size);
   if (std::fwrite(bytes, 1, count, static_cast<std::FILE*>(out)) == count) return size;
@@ -111,7 +99,12 @@ std::int64_t Seek(void* out, std::int64_t offset, int whence) {
   return ::ftello(file);
 }
 
-using CodecPtr = std::unique_ptr<AVCodecContext, Free<&::avcodec_free_context>>;
+using CodecPtr = FfmpegPtr<AVCodecContext, &::avcodec_free_context>;
+
+struct Dictionary {
+  AVDictionary* entries = nullptr;
+  ~Dictionary() { ::av_dict_free(&entries); }
+};
 
 // Null if there is no such encoder, or it does not take such frames.
 CodecPtr OpenEncoder(const Codec& codec, cv::Size size, AVRational rate, bool global_header) {
@@ -129,11 +122,15 @@ CodecPtr OpenEncoder(const Codec& codec, cv::Size size, AVRational rate, bool gl
   constexpr int kMaxThreads = 16;
   context->thread_count = std::min(AvailableCpus(), kMaxThreads);
   if (global_header) context->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
-  AVDictionary* options = nullptr;
-  RequireFfmpeg(::av_dict_parse_string(&options, codec.options, "=", ":", 0), "encoder's options");
-  const int opened = ::avcodec_open2(context.get(), encoder, &options);
-  ::av_dict_free(&options);
-  if (opened < 0) context.reset();
+  Dictionary options;
+  RequireFfmpeg(::av_dict_parse_string(&options.entries, codec.options, "=", ":", 0),
+                "encoder's options");
+  if (::avcodec_open2(context.get(), encoder, &options.entries) < 0) return nullptr;
+  // What it did not take is left.
+  const AVDictionaryEntry* unknown =
+      ::av_dict_get(options.entries, "", nullptr, AV_DICT_IGNORE_SUFFIX);
+  Require(unknown == nullptr, "FFmpeg's encoder ", codec.encoder, " does not know the option ",
+          unknown != nullptr ? unknown->key : "");
   return context;
 }
 
@@ -155,8 +152,8 @@ struct VideoEncoder::Impl {
   std::unique_ptr<AVFormatContext, FreeOutput> output;
   CodecPtr encoder;
   std::unique_ptr<SwsContext, FreeScaler> scaler;
-  std::unique_ptr<AVFrame, Free<&::av_frame_free>> frame;
-  std::unique_ptr<AVPacket, Free<&::av_packet_free>> packet;
+  FfmpegPtr<AVFrame, &::av_frame_free> frame;
+  PacketPtr packet;
   std::string codec, note;
 };
 
@@ -178,7 +175,6 @@ void VideoEncoder::Impl::Drain() {
 VideoEncoder::VideoEncoder(const std::filesystem::path& path, std::FILE* out, cv::Size size,
                            double frames_per_second)
     : impl_(std::make_unique<Impl>()) {
-  SilenceVideoLibraries();
   const Container* container = ContainerOf(path);
   Require(container != nullptr, "no video format has this extension; known are ",
           KnownVideoExtensions());

@@ -1,13 +1,11 @@
 // Frames into a video, through FFmpeg's libraries.
 #pragma once
 
-#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <opencv2/core/mat.hpp>
 #include <string>
-#include <vector>
 
 namespace tessera {
 

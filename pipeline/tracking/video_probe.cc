@@ -7,7 +7,9 @@
 #include <memory>
 #include <string_view>
 
-#include "pipeline/tracking/opencv_video.h"
+#include "ops/error.h"
+#include "pipeline/tracking/ffmpeg.h"
+#include "pipeline/tracking/file_parts.h"
 
 extern "C" {
 #include <libavformat/avformat.h>
@@ -18,19 +20,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct CloseInput {
-  void operator()(AVFormatContext* input) const { ::avformat_close_input(&input); }
-};
-
-// An open file or stream that gives up when a server does not answer.
+// An open file or stream that gives up when a server does not answer, or when it is stopped.
 class Input {
  public:
+  explicit Input(const std::atomic<bool>* stop) : stop_(stop) {}
+
   // Returns FFmpeg's error, negative, or 0.
   int Open(const std::string& url) {
-    SilenceVideoLibraries();
-    give_up_ = Clock::now() + std::chrono::seconds(10);
-    AVFormatContext* context = ::avformat_alloc_context();
-    Require(context != nullptr, "too little memory");
+    give_up_ = Clock::now() + std::chrono::seconds(3);
+    AVFormatContext* context = RequireMemory(::avformat_alloc_context());
     context->interrupt_callback = {.callback = &IsTooLate, .opaque = this};
     // Frees the context if it fails.
     if (const int error = ::avformat_open_input(&context, url.c_str(), nullptr, nullptr); error < 0)
@@ -52,14 +50,14 @@ class Input {
   }
 
  private:
-  static int IsTooLate(void* input) { return Clock::now() > static_cast<Input*>(input)->give_up_; }
+  static int IsTooLate(void* opaque) {
+    const auto& input = *static_cast<Input*>(opaque);
+    return Clock::now() > input.give_up_ || (input.stop_ != nullptr && *input.stop_);
+  }
 
-  std::unique_ptr<AVFormatContext, CloseInput> context_;
+  const std::atomic<bool>* const stop_;
+  FfmpegPtr<AVFormatContext, &::avformat_close_input> context_;
   Clock::time_point give_up_;
-};
-
-struct FreePacket {
-  void operator()(AVPacket* packet) const { ::av_packet_free(&packet); }
 };
 
 double Seconds(std::int64_t time, AVRational unit) {
@@ -82,25 +80,24 @@ double AnnouncedSeconds(const AVFormatContext& input, const AVStream& video) {
 
 std::string FileUrl(const std::filesystem::path& path) { return "file:" + path.native(); }
 
-std::string WhyUnreadable(const std::string& url) {
-  Input input;
+std::string WhyUnreadable(const std::string& url, const std::atomic<bool>* stop) {
+  Input input(stop);
   if (const int error = input.Open(url); error < 0) {
     if (error == AVERROR_INVALIDDATA) return "is no video, or its index is missing";
-    char reason[AV_ERROR_MAX_STRING_SIZE] = {};
-    ::av_strerror(error, reason, sizeof reason);
-    return StrCat("cannot be opened: ", reason);
+    return StrCat("cannot be opened: ", FfmpegReason(error));
   }
   return input.video() == nullptr ? "holds no video, or its index is cut off"
                                   : "its video cannot be decoded";
 }
 
-VideoExtent ExtentOf(const std::string& url) {
-  Input input;
-  if (input.Open(url) < 0) return {.cut_off = true};
+VideoExtent ExtentOf(const std::filesystem::path& file, const std::atomic<bool>* stop) {
+  if (EndsInsideItsParts(file)) return {.cut_off = true};
+  Input input(stop);
+  if (input.Open(FileUrl(file)) < 0) return {.cut_off = true};
   const AVStream* video = input.video();
   if (video == nullptr) return {.cut_off = true};
 
-  const std::unique_ptr<AVPacket, FreePacket> packet(::av_packet_alloc());
+  const PacketPtr packet(RequireMemory(::av_packet_alloc()));
   bool incomplete = false;
   double end = 0;                                         // of any stream
   double first_shown = HUGE_VAL, last_shown = -HUGE_VAL;  // frames of the video

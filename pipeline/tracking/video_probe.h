@@ -1,6 +1,7 @@
 // What a video's container tells, without decoding.
 #pragma once
 
+#include <atomic>
 #include <filesystem>
 #include <string>
 
@@ -9,8 +10,9 @@ namespace tessera {
 // A file as FFmpeg wants to be told of it, whatever characters its name has.
 std::string FileUrl(const std::filesystem::path& path);
 
-// Why a video cannot be opened, in words.
-std::string WhyUnreadable(const std::string& url);
+// Why a video cannot be opened, in words. Tries it for some seconds at most, or until `stop` is
+// true (it may be null).
+std::string WhyUnreadable(const std::string& url, const std::atomic<bool>* stop);
 
 // What is in a video, whether or not it can be decoded.
 struct VideoExtent {
@@ -18,15 +20,16 @@ struct VideoExtent {
   double seconds = 0;    // from the first to the last frame that is to be shown; 0 if not known
 };
 
-// Reads all of it; to be asked if there were fewer frames than OpenCV counts
+// Reads all of a file; to be asked if there were fewer frames than OpenCV counts
 // (CAP_PROP_FRAME_COUNT).
 //
 // That number proves nothing by itself: in most containers it is the length times the rate. The
 // length may be that of the sound (Matroska, WebM, fragmented MP4), the rate may vary, and of what
 // an edit list hides there is no frame (MP4 that was trimmed without encoding anew). So a video
-// counts as cut off if its last packet is incomplete, or if no stream comes as near to the length
-// that the head tells as a fifth of a second or two frames. Where the head tells none (MPEG-TS,
-// what was written to a pipe), nothing is missed.
-VideoExtent ExtentOf(const std::string& url);
+// counts as cut off if the file is shorter than its parts say (EndsInsideItsParts), if its last
+// packet is incomplete, or if no stream comes as near to the length that the head tells as a fifth
+// of a second or two frames. Where the head tells none (MPEG-TS, what was written to a pipe),
+// nothing is missed. The result says nothing if `stop` (it may be null) became true on the way.
+VideoExtent ExtentOf(const std::filesystem::path& file, const std::atomic<bool>* stop);
 
 }  // namespace tessera

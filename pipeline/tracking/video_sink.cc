@@ -27,8 +27,8 @@ class VideoSink : public FrameSink {
         size_ = frame.pixels.size();
         encoder_.emplace(path_, file_->stream(), size_, frames_per_second_);
         if (!encoder_->note().empty())
-          notes_.push_back(StrCat(DisplayName(path_), ": written as ", encoder_->codec(), ": ",
-                                  encoder_->note()));
+          notes_.Add(StrCat(DisplayName(path_), ": written as ", encoder_->codec(), ": ",
+                            encoder_->note()));
       }
       if (frame.pixels.size() == size_) {
         encoder_->Write(frame.pixels);

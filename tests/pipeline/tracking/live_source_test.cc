@@ -1,16 +1,14 @@
 // Cameras and streams that come and go.
 #include "pipeline/tracking/live_source.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
-#include <opencv2/imgcodecs.hpp>
+#include <functional>
+#include <future>
 #include <thread>
 
 #include "tests/pipeline/tracking/test_frames.h"
@@ -65,10 +63,15 @@ class FakeSite {
     return MakeLiveSource(OpenOnce(),
                           {.shown_name = "yard",
                            .open = [this] { return OpenOnce(); },
-                           .wait = [this](milliseconds time) { waits.push_back(time); }},
+                           .wait =
+                               [this](milliseconds time) {
+                                 waits.push_back(time);
+                                 waiting();
+                               }},
                           options);
   }
 
+  std::function<void()> waiting = [] {};  // what happens meanwhile
   std::vector<milliseconds> waits;
 
  private:
@@ -142,6 +145,43 @@ TEST(LiveSource, IsOpenedAgainWhenFramesStayAway) {
                                       milliseconds(250), milliseconds(250), milliseconds(500)));
 }
 
+// Grabbing alone proves nothing.
+TEST(LiveSource, IsNotOpenedForEverWithoutPixels) {
+  FakeSite site(Openings(20, {kNoPixels, kNoPixels}));
+  const ReadFrames frames = ReadAllFrames(*site.Open({.reconnect = 3}));
+  EXPECT_THAT(frames.contents, IsEmpty());
+  EXPECT_THAT(frames.error, AllOf(StartsWith("yard: "), HasSubstr("3 times")));
+  EXPECT_THAT(site.waits, SizeIs(3));
+}
+
+TEST(LiveSource, EndsWhenItIsStopped) {
+  std::atomic<bool> stop = false;
+  FakeSite site(Openings{{0, 1, 2}, {3, 4}});
+  site.waiting = [&] { stop = true; };
+  const auto source = site.Open({.reconnect = 9, .stop = &stop});
+  const ReadFrames frames = ReadAllFrames(*source);
+  EXPECT_EQ(frames.contents, Range(0, 3));
+  EXPECT_EQ(frames.error, "");
+  EXPECT_THAT(site.waits, SizeIs(1));
+  Frame frame;
+  EXPECT_FALSE(source->Read(frame));
+}
+
+TEST(LiveSource, TellsWhatHappensWhileItWaits) {
+  std::promise<void> told;
+  FakeSite site(Openings{{0}});
+  site.waiting = [seen = told.get_future().share()] { seen.wait(); };
+  const auto source = site.Open({.reconnect = 1});
+  const std::jthread reader([&] { ReadAllFrames(*source); });
+  std::vector<std::string> notes;
+  while (notes.empty()) {
+    notes = source->TakeNotes();
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  told.set_value();
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("(1 of 1)")));
+}
+
 TEST(LiveSource, WaitsLongerEachTimeUpToSomeSeconds) {
   FakeSite site(Openings{{0}});
   const ReadFrames frames = ReadAllFrames(*site.Open({.reconnect = 40}));
@@ -158,11 +198,6 @@ TEST(LiveSource, ThatCannotBeOpenedAtAllIsAnError) {
   EXPECT_THAT(SourceError("http://127.0.0.1:1/x"), StartsWith("http://127.0.0.1:1/x: "));
 }
 
-TEST(LiveSource, PasswordsStayHidden) {
-  const std::string error = SourceError("http://me:secret@127.0.0.1:1/x@y");
-  EXPECT_THAT(error, StartsWith("http://...@127.0.0.1:1/x@y: "));
-}
-
 TEST(LiveSource, NumbersThatAreFilesAreFiles) {
   const TemporaryFolder folder;
   WriteNumbered(folder / "clip.avi", 3);
@@ -173,94 +208,6 @@ TEST(LiveSource, NumbersThatAreFilesAreFiles) {
   std::filesystem::current_path(old);
   EXPECT_FALSE(frames.info.live);
   EXPECT_EQ(frames.contents, Range(0, 3));
-}
-
-// A server on this machine that gives each caller the next of its answers, and hangs up.
-class TinyServer {
- public:
-  explicit TinyServer(std::vector<std::string> answers) : answers_(std::move(answers)) {
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(::listen(listener_, 8), 0);
-    ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
-    url_ = StrCat("http://127.0.0.1:", ntohs(address.sin_port));
-    thread_ = std::thread([this] { Serve(); });
-  }
-  ~TinyServer() {
-    ::shutdown(listener_, SHUT_RDWR);
-    thread_.join();
-    ::close(listener_);
-  }
-
-  const std::string& url() const { return url_; }
-
- private:
-  void Serve() {
-    for (std::size_t i = 0;; ++i) {
-      const int caller = ::accept(listener_, nullptr, nullptr);
-      if (caller < 0) return;
-      char request[4096];
-      (void)!::recv(caller, request, sizeof request, 0);
-      const std::string answer =
-          i < answers_.size() ? answers_[i] : "HTTP/1.0 404 Not Found\r\n\r\n";
-      for (std::size_t sent = 0; sent < answer.size();) {
-        const auto n = ::send(caller, answer.data() + sent, answer.size() - sent, MSG_NOSIGNAL);
-        if (n <= 0) break;
-        sent += static_cast<std::size_t>(n);
-      }
-      ::close(caller);
-    }
-  }
-
-  std::vector<std::string> answers_;
-  int listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  std::string url_;
-  std::thread thread_;
-};
-
-// As many network cameras send their pictures.
-std::string JpegStream(std::int64_t begin, std::int64_t end) {
-  std::string answer =
-      "HTTP/1.0 200 OK\r\nContent-Type: multipart/x-mixed-replace; boundary=frame\r\n\r\n";
-  for (std::int64_t i = begin; i < end; ++i) {
-    std::vector<std::uint8_t> jpeg;
-    cv::imencode(".jpg", NumberedPixels(i), jpeg);
-    answer +=
-        StrCat("--frame\r\nContent-Type: image/jpeg\r\nContent-Length: ", jpeg.size(), "\r\n\r\n");
-    answer.append(jpeg.begin(), jpeg.end());
-    answer += "\r\n";
-  }
-  return answer;
-}
-
-TEST(NetworkCamera, IsOpenedAgain) {
-  const TinyServer server({JpegStream(0, 20), JpegStream(20, 40)});
-  const auto source = OpenFrameSource(server.url() + "/video", {.reconnect = 1});
-  EXPECT_TRUE(source->info().live);
-  const ReadFrames frames = ReadAllFrames(*source);
-  EXPECT_GT(frames.contents.size(), 30u);  // those at the breaks may be lost
-  EXPECT_TRUE(std::is_sorted(frames.contents.begin(), frames.contents.end()));
-  EXPECT_GT(frames.contents.back(), 30);
-  EXPECT_EQ(frames.numbers, Range(0, std::ssize(frames.numbers)));
-  EXPECT_THAT(frames.error, StartsWith(server.url() + "/video: no frame comes"));
-  EXPECT_THAT(source->TakeNotes(), SizeIs(2));
-}
-
-TEST(NetworkFile, IsNotLive) {
-  const TemporaryFolder folder;
-  WriteNumbered(folder / "clip.mkv", 20);
-  const std::string bytes = ReadBytes(folder / "clip.mkv");
-  const std::string head =
-      StrCat("HTTP/1.0 200 OK\r\nContent-Type: video/x-matroska\r\nContent-Length: ", bytes.size(),
-             "\r\n\r\n");
-  const TinyServer server(std::vector<std::string>(4, head + bytes));
-  const ReadFrames frames = ReadAllFrames(server.url() + "/clip.mkv", {.start = 5});
-  EXPECT_FALSE(frames.info.live);
-  EXPECT_EQ(frames.contents, Range(5, 20));
-  EXPECT_EQ(frames.error, "");
 }
 
 }  // namespace

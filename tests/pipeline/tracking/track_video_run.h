@@ -65,7 +65,7 @@ class FakeSource final : public FrameSource {
     frame.seconds = static_cast<double>(frame.number) / 10;
     return true;
   }
-  void Note(std::string note) { notes_.push_back(std::move(note)); }
+  void Note(std::string note) { notes_.Add(std::move(note)); }
 
   std::function<void(std::int64_t)> before_read;
   std::set<const unsigned char*> memory;  // of the frames
@@ -93,7 +93,7 @@ class FakeSink final : public FrameSink {
     if (before_close) before_close();
     closed = true;
   }
-  void Note(std::string note) { notes_.push_back(std::move(note)); }
+  void Note(std::string note) { notes_.Add(std::move(note)); }
 
   std::function<void(std::int64_t)> before_write;
   std::function<void()> before_close;

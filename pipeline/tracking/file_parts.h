@@ -1,0 +1,14 @@
+// The outermost parts of a video file.
+#pragma once
+
+#include <filesystem>
+
+namespace tessera {
+
+// The file, an AVI (RIFF chunks), MP4 or MOV (ISO/IEC 14496-12: boxes), Matroska or WebM (RFC 8794:
+// EBML elements), ends before the last of its outermost parts does by the size that stands at its
+// beginning. False for other files, for parts that reach to the end wherever that is, and where
+// something else follows the parts. Reads a few bytes of each part.
+bool EndsInsideItsParts(const std::filesystem::path& file);
+
+}  // namespace tessera
