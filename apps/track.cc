@@ -152,7 +152,7 @@ int Run(TrackArguments& arguments) {
   ExitCode code = kWrongUsage;  // of an Error
   try {
     CheckOutputs(arguments);
-    if (!arguments.box_file.empty()) arguments.box = ReadFirstBox(arguments.box_file);
+    if (!arguments.box_file.empty()) arguments.box = ReadBox(arguments.box_file, arguments.source.start);
     GroundTruth truth;
     if (!arguments.ground_truth.empty()) truth = ReadGroundTruth(arguments.ground_truth);
     if (arguments.display) ConnectToDisplay();

@@ -1,5 +1,6 @@
 #include "apps/track_arguments.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -18,17 +19,23 @@ namespace {
 constexpr std::int64_t kMaxFrame = std::int64_t{1} << 40;
 constexpr double kMaxCoordinate = 1e9;
 
-// x,y,w,h with '.' in every locale.
-std::optional<Box> ReadBox(std::string_view text) {
+// Without the spaces in front.
+std::string_view Trimmed(std::string_view text) {
+  return text.substr(std::min(text.find_first_not_of(' '), text.size()));
+}
+
+// x,y,w,h or x y w h, with '.' in every locale.
+std::optional<Box> ReadBoxText(std::string_view text) {
   std::array<double, 4> values;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::size_t end = text.find(',');
-    if ((end == std::string_view::npos) != (i + 1 == values.size())) return std::nullopt;
+    if (i > 0 && text.starts_with(',')) text = Trimmed(text.substr(1));
+    const std::size_t end = std::min(text.find_first_of(", "), text.size());
     const auto value = ReadNumber(text.substr(0, end), -kMaxCoordinate, kMaxCoordinate);
     if (!value) return std::nullopt;
     values[i] = *value;
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    text = Trimmed(text.substr(end));
   }
+  if (!text.empty()) return std::nullopt;
   return Box{values[0], values[1], values[2], values[3]};
 }
 
@@ -40,7 +47,7 @@ bool LooksLikeNumbers(std::string_view text) {
 void AddTargetOptions(Options& options, TrackArguments& arguments) {
   options.Group("Target");
   const auto init = [&arguments](const std::string& text) {
-    arguments.box = ReadBox(text);
+    arguments.box = ReadBoxText(text);
     if (arguments.box) {
       Require(arguments.box->width > 0 && arguments.box->height > 0, "--init ", text,
               ": the box is empty");
@@ -52,7 +59,7 @@ void AddTargetOptions(Options& options, TrackArguments& arguments) {
            std::filesystem::exists(arguments.box_file, error);
   };
   options.Text("-b,--init", "X,Y,W,H|FILE",
-               "the upper left corner, width and height of a box, or a file that begins with them",
+               "X,Y,W,H, the upper left corner and the size of a box, or a file that holds them",
                init, "Box of the target in the first frame, in pixels");
   options.Flag("-d,--display", arguments.display,
                "Show a window; the mouse draws the box, s draws anew, q ends");
@@ -94,7 +101,7 @@ void AddFrameOptions(Options& options, TrackArguments& arguments) {
                StrCat("Pictures a second, where they are files (default: ",
                       SinkOptions().frames_per_second, ")"));
   options.Whole("--reconnect", "N", 0, 1 << 20, source.reconnect,
-                "How often to open a camera or stream again that is gone (default: 0)");
+                "How often to open a camera or stream again that was there (default: 0)");
 }
 
 void AddOutputOptions(Options& options, TrackArguments& arguments) {
@@ -105,7 +112,7 @@ void AddOutputOptions(Options& options, TrackArguments& arguments) {
   options.Path("--plot", "FILE", arguments.plot,
                "Picture: way over the first frame, score over time");
   options.Path("--steps-in", "FILE", arguments.steps_in,
-               "CSV of which the states before each frame are taken");
+               "CSV of which the states before each frame are taken; the template is --init's");
   options.Path("--steps-out", "FILE", arguments.steps_out,
                "CSV of the states before and after each frame");
   options.Flag("--overwrite", arguments.overwrite, "Replace outputs that exist");

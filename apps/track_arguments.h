@@ -22,7 +22,7 @@ struct TrackArguments {
   TrackerFiles tracker;
   int threads = 1;
 
-  // Of the target in the first frame: the box, or a file that begins with it (ReadFirstBox).
+  // Of the target in the first frame: the box, or a file for pipeline's ReadBox.
   std::optional<Box> box;
   std::filesystem::path box_file;
 

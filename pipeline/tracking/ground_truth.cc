@@ -80,6 +80,9 @@ class BoxRows {
   explicit BoxRows(const std::filesystem::path& path)
       : rows_(path), columns_(NamedColumns(rows_.header())), num_columns_(rows_.header().size()) {}
 
+  // Whether rows have them, once there was one.
+  bool has_frames() const { return columns_ && columns_->frame; }
+
   std::optional<Row> Next() {
     const std::span<const double> row = rows_.Next();
     if (row.empty()) return std::nullopt;
@@ -127,10 +130,14 @@ GroundTruth ReadGroundTruth(const std::filesystem::path& path) {
   return truth;
 }
 
-Box ReadFirstBox(const std::filesystem::path& path) {
+Box ReadBox(const std::filesystem::path& path, std::int64_t frame) {
   BoxRows rows(path);
-  const auto row = rows.Next();
+  auto row = rows.Next();
   Require(row.has_value(), InputName(path), ": holds no box");
+  if (rows.has_frames()) {
+    while (row && row->frame != frame) row = rows.Next();
+    Require(row.has_value(), InputName(path), ": holds no box of frame ", frame, ", the first one");
+  }
   rows.RequireRow(IsVisible(row->box), "that is no box: its size has to be above 0");
   return row->box;
 }

@@ -21,8 +21,9 @@ using GroundTruth = std::map<std::int64_t, Box>;
 // others are left out. Throws Error, which names file and line.
 GroundTruth ReadGroundTruth(const std::filesystem::path& path);
 
-// The box of the first of these lines, whatever follows it. Throws Error, which names the file, if
-// there is none, or if it is empty or no number.
-Box ReadFirstBox(const std::filesystem::path& path);
+// The box of one of these lines, whatever follows it: of the first one, or, where they have numbers
+// of frames, of that with the number `frame`. Throws Error, which names the file, if there is none,
+// or if it is empty or no number.
+Box ReadBox(const std::filesystem::path& path, std::int64_t frame);
 
 }  // namespace tessera

@@ -15,7 +15,8 @@
 namespace tessera {
 
 struct ProgramResult {
-  int exit_code = -1;  // 128 + signal if one ended it
+  int exit_code = -1;  // if it ended by itself
+  int signal = 0;      // that ended it
   std::string out, err;
   long peak_kb = 0;  // memory that was resident, at most
 };
@@ -52,14 +53,22 @@ class RunningProgram {
   }
 
   pid_t pid() const { return pid_; }
+  bool HasEnded() const {
+    siginfo_t info = {};
+    ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
+    return info.si_pid == pid_;
+  }
   std::string OutputSoFar() const { return Read(out_); }
 
   ProgramResult Wait() {
     int status = 0;
     rusage usage = {};
     ::wait4(pid_, &status, 0, &usage);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), Read(out_),
-            Read(err_), usage.ru_maxrss};
+    return {.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+            .signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0,
+            .out = Read(out_),
+            .err = Read(err_),
+            .peak_kb = usage.ru_maxrss};
   }
 
  private:

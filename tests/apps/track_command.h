@@ -53,22 +53,22 @@ inline std::string BrightnessHead() {
 }
 
 // A bright square that wanders over a dark ground.
-inline Box MarkerBox(int frame) { return {30 + 3.0 * frame, 40 + 2.0 * frame, 40, 40}; }
+inline Box SquareBox(int frame) { return {30 + 3.0 * frame, 40 + 2.0 * frame, 40, 40}; }
 
-inline cv::Mat MarkerFrame(int frame, cv::Size size = {320, 240}) {
+inline cv::Mat SquareFrame(int frame, cv::Size size = {320, 240}) {
   cv::Mat pixels(size, CV_8UC3, cv::Scalar(60, 50, 40));
-  const Box box = MarkerBox(frame);
-  const cv::Rect marker(static_cast<int>(box.x), static_cast<int>(box.y), 40, 40);
-  pixels(marker & cv::Rect({}, size)).setTo(cv::Scalar(250, 250, 250));
+  const Box box = SquareBox(frame);
+  const cv::Rect square(static_cast<int>(box.x), static_cast<int>(box.y), 40, 40);
+  pixels(square & cv::Rect({}, size)).setTo(cv::Scalar(250, 250, 250));
   return pixels;
 }
 
-inline void WriteMarkerVideo(const std::filesystem::path& path, int frames, double rate = 20,
+inline void WriteSquareVideo(const std::filesystem::path& path, int frames, double rate = 20,
                              cv::Size size = {320, 240}) {
   cv::VideoWriter writer(path.string(), cv::CAP_FFMPEG, cv::VideoWriter::fourcc('m', 'p', '4', 'v'),
                          rate, size);
   ASSERT_TRUE(writer.isOpened()) << path;
-  for (int i = 0; i < frames; ++i) writer.write(MarkerFrame(i, size));
+  for (int i = 0; i < frames; ++i) writer.write(SquareFrame(i, size));
 }
 
 struct VideoContent {
@@ -135,7 +135,7 @@ class TrackCommand : public testing::Test {
                       const std::vector<std::string>& environment = {}) const {
     return RunProgram(WithModel(std::move(arguments)), environment);
   }
-  // With the marker's box.
+  // With the square's box.
   std::vector<std::string> WithInit(std::vector<std::string> arguments) const {
     arguments.insert(arguments.end(), {"--init", "30,40,40,40"});
     return arguments;

@@ -48,12 +48,12 @@ TEST(TrackDemo, ReadmesCommandFollowsTheBalloon) {
   const std::string numbers = ReadBytes(out);
   ASSERT_TRUE(std::regex_search(numbers, match, std::regex("mean overlap: ([0-9.]+)"))) << numbers;
   EXPECT_GT(std::stod(match[1]), 0.75);
-  cv::VideoCapture video((folder.path() / "out.mp4").string());
+  cv::VideoCapture video((folder.path() / "build/balloon.mp4").string());
   EXPECT_EQ(video.get(cv::CAP_PROP_FRAME_COUNT), 250);
   EXPECT_EQ(video.get(cv::CAP_PROP_FRAME_WIDTH), 640);
   EXPECT_EQ(video.get(cv::CAP_PROP_FRAME_HEIGHT), 360);
   EXPECT_NEAR(video.get(cv::CAP_PROP_FPS), 25, 1e-6);
-  EXPECT_TRUE(fs::exists(folder.path() / "plot.png"));
+  EXPECT_TRUE(fs::exists(folder.path() / "build/balloon.png"));
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 // Inputs that fail, outputs that are in the way, and interrupts: what is left then.
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 #include <chrono>
 #include <csignal>
+#include <future>
 #include <thread>
 
 #include "ops/error.h"
@@ -23,20 +25,59 @@ class TrackFailure : public TrackCommand {
     std::filesystem::resize_file(path, static_cast<std::uintmax_t>(share * size));
   }
 
-  // Waits until the program has printed so many records.
-  static bool AwaitRecords(const RunningProgram& program, std::ptrdiff_t count) {
+  // False if it does not become true within half a minute.
+  template <typename Condition>
+  static bool Await(Condition&& condition) {
     for (int i = 0; i < 3000; ++i) {
-      if (std::ranges::count(program.OutputSoFar(), '\n') > count) return true;
+      if (condition()) return true;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     return false;
   }
+
+  // Waits until the program has printed so many records.
+  static bool AwaitRecords(const RunningProgram& program, std::ptrdiff_t count) {
+    return Await([&] { return std::ranges::count(program.OutputSoFar(), '\n') > count; });
+  }
+};
+
+// Writes into a pipe, and holds it open for as long as it lives.
+class Feed {
+ public:
+  Feed(const std::string& pipe, std::string bytes)
+      : thread_([this, pipe, bytes = std::move(bytes)] {
+          fd_ = ::open(pipe.c_str(), O_WRONLY);
+          opened_.set_value();
+          sigset_t broken_pipe;
+          sigemptyset(&broken_pipe);
+          sigaddset(&broken_pipe, SIGPIPE);
+          pthread_sigmask(SIG_BLOCK, &broken_pipe, nullptr);
+          for (std::size_t at = 0; at < bytes.size();) {
+            const ssize_t n = ::write(fd_, bytes.data() + at, bytes.size() - at);
+            if (n <= 0) return;
+            at += static_cast<std::size_t>(n);
+          }
+        }) {}
+  Feed(const Feed&) = delete;
+  Feed& operator=(const Feed&) = delete;
+  ~Feed() {
+    thread_.join();
+    ::close(fd_);
+  }
+
+  // Until somebody has opened the other end.
+  void AwaitReader() { opened_.get_future().wait(); }
+
+ private:
+  int fd_ = -1;
+  std::promise<void> opened_;
+  std::thread thread_;  // uses the above
 };
 
 TEST_F(TrackFailure, OfATruncatedVideoWhatThereIsIsDone) {
   for (const char* extension : {"mkv", "avi"}) {
     const std::string in = Path(StrCat("cut.", extension)), out = Path(StrCat("o.", extension));
-    WriteMarkerVideo(in, 60);
+    WriteSquareVideo(in, 60);
     CutTo(in, 0.6);
     const ProgramResult result =
         Track(WithInit({in, out, "--csv", Path("b.csv"), "--json", Path("b.json"), "--plot",
@@ -57,7 +98,7 @@ TEST_F(TrackFailure, OfATruncatedVideoWhatThereIsIsDone) {
 TEST_F(TrackFailure, BeforeADamagedPictureAllIsDone) {
   std::filesystem::create_directory(folder_ / "in");
   for (int i = 0; i < 9; ++i) {
-    ASSERT_TRUE(cv::imwrite(Path(StrCat("in/", i, ".jpg")), MarkerFrame(i)));
+    ASSERT_TRUE(cv::imwrite(Path(StrCat("in/", i, ".jpg")), SquareFrame(i)));
   }
   WriteBytes(Path("in/5.jpg"), "no picture");
   const ProgramResult result = Track(WithInit({Path("in"), Path("out"), "--csv", "-"}));
@@ -83,14 +124,14 @@ TEST_F(TrackFailure, InputsThatCannotBeOpenedLeaveNothing) {
   ExpectFailure(1, {"empty"}, with(Path("empty")));
   ExpectFailure(1, {"none%d.png"}, with(Path("none%d.png")));
   ExpectFailure(1, {"camera 93"}, with("93"));
-  WriteMarkerVideo(video_, 5);
+  WriteSquareVideo(video_, 5);
   std::vector<std::string> late = with(video_);
   late.insert(late.end(), {"--start", "100"});
   ExpectFailure(1, {"in.mp4", "100"}, late);
 }
 
 TEST_F(TrackFailure, OutputsThatExistAreKept) {
-  WriteMarkerVideo(video_, 5);
+  WriteSquareVideo(video_, 5);
   const auto expect_kept = [&](const std::string& name, const std::vector<std::string>& options) {
     WriteBytes(Path(name), "old");
     std::vector<std::string> arguments = {video_};
@@ -110,9 +151,9 @@ TEST_F(TrackFailure, OutputsThatExistAreKept) {
 }
 
 TEST_F(TrackFailure, OutputsInEachOthersWayAreRefused) {
-  WriteMarkerVideo(video_, 5);
+  WriteSquareVideo(video_, 5);
   std::filesystem::create_directory(folder_ / "in");
-  ASSERT_TRUE(cv::imwrite(Path("in/1.png"), MarkerFrame(0)));
+  ASSERT_TRUE(cv::imwrite(Path("in/1.png"), SquareFrame(0)));
   std::filesystem::create_symlink(video_, folder_ / "link.mp4");
   const std::string original = ReadBytes(video_);
   const std::vector<std::vector<std::string>> wrong = {
@@ -144,8 +185,23 @@ TEST_F(TrackFailure, OutputsInEachOthersWayAreRefused) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "none"));
 }
 
+// Neither is a file: a version of NanoTrack, and a camera.
+TEST_F(TrackFailure, NamesThatAreNoFilesForbidNoOutput) {
+  WriteSquareVideo(video_, 5);
+  const auto enter = [this] { ASSERT_EQ(::chdir(folder_.path().c_str()), 0); };
+  std::filesystem::create_directory(folder_ / "v1");
+  const ProgramResult result =
+      RunProgram(WithModel(WithInit({video_, "v1"})), {}, "/dev/null", enter);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "v1" / "000004.png"));
+  const ProgramResult camera =
+      RunProgram(WithModel(WithInit({"93", "93"})), {}, "/dev/null", enter);
+  EXPECT_EQ(camera.exit_code, 1);
+  EXPECT_THAT(camera.err, HasSubstr("camera 93"));
+}
+
 TEST_F(TrackFailure, ADiskThatIsFullEndsTheRun) {
-  WriteMarkerVideo(video_, 200, 20, {640, 480});
+  WriteSquareVideo(video_, 200, 20, {640, 480});
   WriteBytes(Path("o.mp4"), "old");
   const std::size_t files = folder_.NumFiles();
   const ProgramResult result =
@@ -157,39 +213,72 @@ TEST_F(TrackFailure, ADiskThatIsFullEndsTheRun) {
   EXPECT_EQ(folder_.NumFiles(), files);
 }
 
+// The rest of the video does not come: the interrupt finds the program waiting for it.
 TEST_F(TrackFailure, AnInterruptCompletesTheOutputs) {
-  // Far too long to be done in time.
-  WriteMarkerVideo(video_, 4000);
+  WriteSquareVideo(Path("clip.mkv"), 300);
+  const std::string clip = ReadBytes(Path("clip.mkv")), in = Path("in.mkv");
+  ASSERT_EQ(::mkfifo(in.c_str(), 0600), 0);
   for (const int signal : {SIGINT, SIGTERM}) {
-    RunningProgram program(WithModel(WithInit({video_, Path("o.mkv"), "--csv", "-", "--json",
-                                               Path("b.json"), "--threads", "1", "--overwrite"})));
+    RunningProgram program(WithModel(
+        WithInit({in, Path("o.mkv"), "--csv", "-", "--json", Path("b.json"), "--overwrite"})));
+    const Feed feed(in, clip.substr(0, clip.size() * 9 / 10));
     ASSERT_TRUE(AwaitRecords(program, 30));
     ::kill(program.pid(), signal);
     const ProgramResult result = program.Wait();
     EXPECT_EQ(result.exit_code, 130) << result.err;
     EXPECT_THAT(result.err, HasSubstr("track: stopped: "));
+    EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
     const VideoContent video = ReadVideo(Path("o.mkv"));
     EXPECT_GE(video.frames, 30);
-    EXPECT_LT(video.frames, 4000);
+    EXPECT_LT(video.frames, 300);
     EXPECT_THAT(ReadRows(result.out), SizeIs(static_cast<std::size_t>(video.frames)));
     EXPECT_EQ(ReadJson(Path("b.json")).list_value().values_size(), video.frames);
   }
 }
 
-// The first one has no effect while nobody writes into the pipe that is to be the input.
-TEST_F(TrackFailure, ASecondInterruptEndsAtOnce) {
+TEST_F(TrackFailure, BeforeTheFirstFrameAnInterruptEndsAtOnce) {
   ASSERT_EQ(::mkfifo(video_.c_str(), 0600), 0);
   RunningProgram program(WithModel(WithInit({video_, Path("o.mp4")})));
-  std::this_thread::sleep_for(std::chrono::milliseconds(700));
-  ::kill(program.pid(), SIGINT);
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  Feed feed(video_, "");  // has opened the pipe when the program has
+  feed.AwaitReader();
   ::kill(program.pid(), SIGINT);
   EXPECT_EQ(program.Wait().exit_code, 130);
   EXPECT_EQ(folder_.NumFiles(), 3u);
 }
 
+// Nobody reads the records: the program comes to a halt in the middle of its run.
+TEST_F(TrackFailure, ASecondInterruptEndsAtOnce) {
+  WriteSquareVideo(video_, 600);
+  const std::size_t files = folder_.NumFiles();
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const int room = ::fcntl(ends[1], F_SETPIPE_SZ, 4096);
+  RunningProgram program(WithModel(WithInit({video_, Path("o.mp4"), "--csv", "-"})), {},
+                         "/dev/null", [&] { ::dup2(ends[1], 1); });
+  ::close(ends[1]);
+  EXPECT_TRUE(Await([&] {
+    int bytes = 0;
+    ::ioctl(ends[0], FIONREAD, &bytes);
+    return bytes > room - 200;
+  }));
+  EXPECT_TRUE(Await([&] { return folder_.NumFiles() == files + 1; }));  // the video's temporary
+  ::kill(program.pid(), SIGINT);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_FALSE(program.HasEnded());
+  // Two that come at the same time may count as one.
+  EXPECT_TRUE(Await([&] {
+    ::kill(program.pid(), SIGINT);
+    return program.HasEnded();
+  }));
+  ::close(ends[0]);
+  const ProgramResult result = program.Wait();
+  EXPECT_EQ(result.exit_code, 130);
+  EXPECT_EQ(result.signal, 0);
+  EXPECT_EQ(folder_.NumFiles(), files);
+}
+
 TEST_F(TrackFailure, MessagesThatNobodyReadsDoNoHarm) {
-  WriteMarkerVideo(video_, 5);
+  WriteSquareVideo(video_, 5);
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   ::close(ends[0]);
@@ -202,7 +291,7 @@ TEST_F(TrackFailure, MessagesThatNobodyReadsDoNoHarm) {
 
 // Else a file would be opened as the stream, and what is said would be written into it.
 TEST_F(TrackFailure, ClosedStreamsDoOutputsNoHarm) {
-  WriteMarkerVideo(video_, 5);
+  WriteSquareVideo(video_, 5);
   for (const int closed : {0, 1, 2}) {
     const std::string out = Path(StrCat(closed, ".mp4"));
     const ProgramResult result = RunProgram(WithModel(WithInit({video_, out})), {}, "/dev/null",

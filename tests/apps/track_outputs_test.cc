@@ -18,18 +18,18 @@ constexpr int kFrames = 30;
 
 class TrackOutput : public TrackCommand {
  protected:
-  TrackOutput() { WriteMarkerVideo(video_, kFrames); }
+  TrackOutput() { WriteSquareVideo(video_, kFrames); }
 
   void WritePictures(const std::string& folder, int frames, const std::string& extension) {
     std::filesystem::create_directory(folder);
     for (int i = 0; i < frames; ++i) {
-      ASSERT_TRUE(cv::imwrite(StrCat(folder, "/shot", i, extension), MarkerFrame(i)));
+      ASSERT_TRUE(cv::imwrite(StrCat(folder, "/shot", i, extension), SquareFrame(i)));
     }
   }
-  // That the program follows the marker.
+  // That the program follows the square.
   static void ExpectFollowed(const std::vector<CsvRow>& rows) {
     for (const CsvRow& row : rows) {
-      EXPECT_GT(Overlap(row.box, MarkerBox(row.frame)), 0.4) << row.frame;
+      EXPECT_GT(Overlap(row.box, SquareBox(row.frame)), 0.4) << row.frame;
       EXPECT_EQ(row.lost, 0) << row.frame;
     }
   }
@@ -70,7 +70,7 @@ TEST_F(TrackOutput, CsvAndJsonSayTheSame) {
   const std::vector<CsvRow> rows = ReadRows(ReadBytes(Path("b.csv")));
   ASSERT_THAT(rows, SizeIs(kFrames));
   ExpectFollowed(rows);
-  EXPECT_EQ(rows[0].box, MarkerBox(0));
+  EXPECT_EQ(rows[0].box, SquareBox(0));
   EXPECT_EQ(rows[0].score, 1);
   const JsonValue json = ReadJson(Path("b.json"));
   ASSERT_EQ(json.list_value().values_size(), kFrames);
@@ -115,7 +115,7 @@ TEST_F(TrackOutput, FromPicturesIntoAFolder) {
   for (int i = 0; i < 12; ++i) {
     const cv::Mat picture = cv::imread(StrCat(out, "/shot", i, ".png"));
     ASSERT_EQ(picture.size(), cv::Size(320, 240)) << i;
-    EXPECT_GT(cv::norm(picture, MarkerFrame(i), cv::NORM_INF), 60) << i;
+    EXPECT_GT(cv::norm(picture, SquareFrame(i), cv::NORM_INF), 60) << i;
   }
   const std::vector<CsvRow> rows = ReadRows(result.out);
   ASSERT_THAT(rows, SizeIs(12));
@@ -139,7 +139,7 @@ TEST_F(TrackOutput, PicturesOfOtherKindsAndSizes) {
   const std::string in = Path("in");
   std::filesystem::create_directory(in);
   for (int i = 0; i < 9; ++i) {
-    cv::Mat frame = MarkerFrame(i, i < 6 ? cv::Size(320, 240) : cv::Size(280, 260));
+    cv::Mat frame = SquareFrame(i, i < 6 ? cv::Size(320, 240) : cv::Size(280, 260));
     if (i % 3 == 1) cv::cvtColor(frame, frame, cv::COLOR_BGR2GRAY);
     if (i % 3 == 2) frame.convertTo(frame, CV_16U, 257);
     ASSERT_TRUE(cv::imwrite(StrCat(in, "/", i, ".png"), frame));
@@ -168,7 +168,7 @@ TEST_F(TrackOutput, ThePlotIsAPictureOfTheRun) {
 TEST_F(TrackOutput, NumbersAgainstGroundTruthAreThoseOfMeasure) {
   std::string truth;
   for (int i = 0; i < kFrames; ++i) {
-    const Box box = MarkerBox(i);
+    const Box box = SquareBox(i);
     truth += i % 7 == 6 ? "0,0,0,0\n" : StrCat(box.x + 3, "\t", box.y, "\t40\t44\n");
   }
   WriteBytes(Path("gt.txt"), truth);
@@ -199,14 +199,22 @@ TEST_F(TrackOutput, NumbersAgainstGroundTruthAreThoseOfMeasure) {
   EXPECT_THAT(both.err, HasSubstr("success AUC: "));
 }
 
+TEST_F(TrackOutput, WithoutAKnownBoxThereAreNoNumbers) {
+  WriteBytes(Path("gt.csv"), "frame,x,y,w,h\n100,30,40,40,40\n");
+  const ProgramResult result = Track(WithInit({video_, "--groundtruth", Path("gt.csv")}));
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, HasSubstr("gt.csv: has no box for any frame of the run"));
+}
+
 // The weights are random, so that nothing is followed.
 TEST_F(TrackOutput, NetworksWithBothTowersAreDescribedByAFile) {
   const std::string network = Path("two.onnx");
   ASSERT_EQ(RunProgram({"build-model", "siamese-two-tower", network}).exit_code, 0);
   const std::string config =
       StrCat(TESSERA_SOURCE_DIR, "/samples/tracker-configs/siamese-two-tower.cfg");
-  const ProgramResult result =
-      RunProgram(WithInit({"track", video_, "--csv", "-", "--model", network, "--variant", config}));
+  const ProgramResult result = RunProgram(
+      WithInit({"track", video_, "--csv", "-", "--model", network, "--variant", config}));
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(ReadRows(result.out), SizeIs(kFrames));
   WriteBytes(Path("wrong.cfg"), "search_size = much\n");

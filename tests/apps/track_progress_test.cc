@@ -11,7 +11,7 @@ using testing::MatchesRegex;
 
 class TrackMessages : public TrackCommand {
  protected:
-  TrackMessages() { WriteMarkerVideo(video_, 300); }
+  TrackMessages() { WriteSquareVideo(video_, 300); }
 
   // With a terminal for stderr. Returns what is shown there.
   std::string OnATerminal(std::vector<std::string> arguments) const {

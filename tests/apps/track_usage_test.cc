@@ -9,7 +9,7 @@ using testing::SizeIs;
 
 class TrackUsage : public TrackCommand {
  protected:
-  TrackUsage() { WriteMarkerVideo(video_, 6); }
+  TrackUsage() { WriteSquareVideo(video_, 6); }
 };
 
 TEST_F(TrackUsage, WrongUsageIsExitCode2) {
@@ -34,8 +34,8 @@ TEST_F(TrackUsage, WrongUsageIsExitCode2) {
 
 TEST_F(TrackUsage, TheBoxIsFourNumbersWithPoints) {
   ExpectFailure(2, {"--init x,y,w,h is needed"}, {video_});
-  for (const char* text :
-       {"1,2,3", "1,2,3,4,5", "1,2,3,", ",1,2,3", "1;2;3;4", "1 2 3 4", "1,5,2,5,3,5,4,5", "5"}) {
+  for (const char* text : {"1,2,3", "1,2,3,4,5", "1,2,3,", ",1,2,3", "1;2;3;4", "1 2 3", "1,,2,3,4",
+                           "1,5,2,5,3,5,4,5", "5"}) {
     ExpectFailure(2, {"--init", text, "want"}, {video_, "--init", text});
   }
   for (const char* text : {"10,20,0,30", "10,20,30,-1", "10,20,-0,5"}) {
@@ -48,6 +48,7 @@ TEST_F(TrackUsage, TheBoxIsFourNumbersWithPoints) {
   ExpectFailure(2, {"outside"}, {video_, "--init=-50,20,10,10"});
   for (const std::vector<std::string>& init : {std::vector<std::string>{"--init", "-5,40.5,40,40"},
                                                {"--init=-5,40.5,40,40"},
+                                               {"--init", "-5, 40.5 40,  40"},
                                                {"-b", "-5,40.5,40,40"}}) {
     std::vector<std::string> arguments = {video_, "--csv", "-"};
     arguments.insert(arguments.end(), init.begin(), init.end());
@@ -59,7 +60,8 @@ TEST_F(TrackUsage, TheBoxIsFourNumbersWithPoints) {
 
 TEST_F(TrackUsage, TheBoxMayBeInAFile) {
   for (const char* line : {"30 40 40 40\n", "30,40,40,40", "30\t40\t40\t40\n1 1 1 1\n",
-                           "frame,x,y,w,h\n0,30,40,40,40\n"}) {
+                           "frame,x,y,w,h\n0,30,40,40,40\n", "30,40,40,40\nand notes\n",
+                           "1,0,0,9,9\n0,30,40,40,40\n"}) {
     WriteBytes(Path("init.txt"), line);
     const ProgramResult result = Track({video_, "--csv", "-", "--init", Path("init.txt")});
     EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -67,7 +69,11 @@ TEST_F(TrackUsage, TheBoxMayBeInAFile) {
   }
   WriteBytes(Path("init.txt"), "30,40\n");
   ExpectFailure(2, {"init.txt"}, {video_, "--init", Path("init.txt")});
-  WriteBytes(Path("init.txt"), "0,0,0,0\n");
+  WriteBytes(Path("init.txt"), "0,0,0,0\n30,40,40,40\n");
+  ExpectFailure(2, {"init.txt", "line 1", "no box"}, {video_, "--init", Path("init.txt")});
+  WriteBytes(Path("init.txt"), "1,30,40,40,40\n");
+  ExpectFailure(2, {"init.txt", "no box of frame 0"}, {video_, "--init", Path("init.txt")});
+  WriteBytes(Path("init.txt"), "# nothing else\n");
   ExpectFailure(2, {"init.txt", "no box"}, {video_, "--init", Path("init.txt")});
   ExpectFailure(2, {"none.txt"}, {video_, "--init", Path("none.txt")});
 }
@@ -124,7 +130,7 @@ TEST_F(TrackUsage, WithoutADisplayTheBoxIsAskedFor) {
   const std::vector<std::string> none = {"DISPLAY=", "WAYLAND_DISPLAY=", "QT_QPA_PLATFORM="};
   ExpectFailure(2, {"--display", "--init"}, {video_, Path("o.mp4"), "--display"}, none);
   ExpectFailure(2, {"--display", "--init"}, WithInit({video_, "--display"}), none);
-  for (const char* display : {":987", "no.such.host.invalid:0", "nonsense"}) {
+  for (const char* display : {":987", "nonsense"}) {
     ExpectFailure(2, {"cannot be opened", "--init"}, {video_, Path("o.mp4"), "--display"},
                   {std::string("DISPLAY=") + display, "WAYLAND_DISPLAY=", "QT_QPA_PLATFORM="});
   }
