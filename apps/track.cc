@@ -27,6 +27,7 @@
 #include "pipeline/tracking/frame_source.h"
 #include "pipeline/tracking/ground_truth.h"
 #include "pipeline/tracking/track_metrics.h"
+#include "pipeline/tracking/track_steps.h"
 #include "pipeline/tracking/track_video.h"
 #include "pipeline/tracking/tracker.h"
 
@@ -152,9 +153,12 @@ int Run(TrackArguments& arguments) {
   ExitCode code = kWrongUsage;  // of an Error
   try {
     CheckOutputs(arguments);
-    if (!arguments.box_file.empty()) arguments.box = ReadBox(arguments.box_file, arguments.source.start);
+    if (!arguments.box_file.empty())
+      arguments.box = ReadBox(arguments.box_file, arguments.source.start);
     GroundTruth truth;
     if (!arguments.ground_truth.empty()) truth = ReadGroundTruth(arguments.ground_truth);
+    std::vector<TrackStep> reference;
+    if (!arguments.steps_in.empty()) reference = ReadSteps(arguments.steps_in);
     if (arguments.display) ConnectToDisplay();
     CpuBudget::OfProcess().Limit(arguments.threads);
     cv::setNumThreads(1);  // frames are read, drawn and written beside, by a thread each
@@ -180,7 +184,9 @@ int Run(TrackArguments& arguments) {
           arguments.output,
           {.frames_per_second = rate, .overwrite = arguments.overwrite, .source = arguments.input});
     }
-    TrackOutputs outputs(arguments);
+    code = kInputFailed;
+    TrackOutputs outputs(arguments, reference);
+    code = kWrongUsage;
     std::optional<TrackWindow> window;
     // A live source has a pace of its own.
     if (arguments.display) window.emplace(info.live ? 0 : rate, the_stop);

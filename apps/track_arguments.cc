@@ -101,7 +101,7 @@ void AddFrameOptions(Options& options, TrackArguments& arguments) {
                StrCat("Pictures a second, where they are files (default: ",
                       SinkOptions().frames_per_second, ")"));
   options.Whole("--reconnect", "N", 0, 1 << 20, source.reconnect,
-                "How often to open a camera or stream again that was there (default: 0)");
+                "How often to open a camera or stream again that is gone (default: 0)");
 }
 
 void AddOutputOptions(Options& options, TrackArguments& arguments) {
@@ -112,7 +112,7 @@ void AddOutputOptions(Options& options, TrackArguments& arguments) {
   options.Path("--plot", "FILE", arguments.plot,
                "Picture: way over the first frame, score over time");
   options.Path("--steps-in", "FILE", arguments.steps_in,
-               "CSV of which the states before each frame are taken; the template is --init's");
+               "CSV with the state before each frame; --init is for the template");
   options.Path("--steps-out", "FILE", arguments.steps_out,
                "CSV of the states before and after each frame");
   options.Flag("--overwrite", arguments.overwrite, "Replace outputs that exist");

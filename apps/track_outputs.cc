@@ -74,14 +74,10 @@ void CheckOutputs(const TrackArguments& arguments) {
           ": the name ends like that of no picture (plot.png)");
 }
 
-TrackOutputs::TrackOutputs(const TrackArguments& arguments)
+TrackOutputs::TrackOutputs(const TrackArguments& arguments, const std::vector<TrackStep>& reference)
     : arguments_(arguments),
       keeps_records_(!arguments.plot.empty() || !arguments.ground_truth.empty()) {
-  if (!arguments.steps_in.empty()) {
-    for (const TrackStep& step : ReadSteps(arguments.steps_in)) {
-      reference_[step.frame] = step.before;
-    }
-  }
+  for (const TrackStep& step : reference) reference_[step.frame] = step.before;
   const auto open = [&](const fs::path& path, RecordFormat format) {
     if (path.empty()) return;
     writers_.push_back(std::make_unique<RecordWriter>(path, format, arguments.overwrite));

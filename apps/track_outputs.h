@@ -23,8 +23,8 @@ void CheckOutputs(const TrackArguments& arguments);
 
 class TrackOutputs {
  public:
-  // Opens the files of records, and reads that of steps. Throws Error, which names the file.
-  explicit TrackOutputs(const TrackArguments& arguments);
+  // Opens the files of records. `reference`: for --steps-in. Throws Error, which names the file.
+  TrackOutputs(const TrackArguments& arguments, const std::vector<TrackStep>& reference);
 
   void Started(const Frame& first);
   // Puts the tracker into the state of the reference, if there is one.

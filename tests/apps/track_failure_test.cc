@@ -2,6 +2,7 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <future>
@@ -38,6 +39,14 @@ class TrackFailure : public TrackCommand {
   // Waits until the program has printed so many records.
   static bool AwaitRecords(const RunningProgram& program, std::ptrdiff_t count) {
     return Await([&] { return std::ranges::count(program.OutputSoFar(), '\n') > count; });
+  }
+  // Waits until no record has come for a while.
+  static void AwaitSilence(const RunningProgram& program) {
+    std::string before;
+    while (before != program.OutputSoFar()) {
+      before = program.OutputSoFar();
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    }
   }
 };
 
@@ -223,6 +232,7 @@ TEST_F(TrackFailure, AnInterruptCompletesTheOutputs) {
         WithInit({in, Path("o.mkv"), "--csv", "-", "--json", Path("b.json"), "--overwrite"})));
     const Feed feed(in, clip.substr(0, clip.size() * 9 / 10));
     ASSERT_TRUE(AwaitRecords(program, 30));
+    AwaitSilence(program);
     ::kill(program.pid(), signal);
     const ProgramResult result = program.Wait();
     EXPECT_EQ(result.exit_code, 130) << result.err;
@@ -251,15 +261,21 @@ TEST_F(TrackFailure, ASecondInterruptEndsAtOnce) {
   WriteSquareVideo(video_, 600);
   const std::size_t files = folder_.NumFiles();
   int ends[2];
-  ASSERT_EQ(::pipe(ends), 0);
-  const int room = ::fcntl(ends[1], F_SETPIPE_SZ, 4096);
+  ASSERT_EQ(::pipe2(ends, O_NONBLOCK), 0);
+  std::array<char, 4096> block = {};
+  int full = 0;
+  while (::write(ends[1], block.data(), block.size()) > 0) {
+  }
+  ::ioctl(ends[0], FIONREAD, &full);
+  ASSERT_EQ(::read(ends[0], block.data(), block.size()), 4096);  // there is room for some
+  ::fcntl(ends[1], F_SETFL, 0);
   RunningProgram program(WithModel(WithInit({video_, Path("o.mp4"), "--csv", "-"})), {},
                          "/dev/null", [&] { ::dup2(ends[1], 1); });
   ::close(ends[1]);
   EXPECT_TRUE(Await([&] {
     int bytes = 0;
     ::ioctl(ends[0], FIONREAD, &bytes);
-    return bytes > room - 200;
+    return bytes > full - 200;
   }));
   EXPECT_TRUE(Await([&] { return folder_.NumFiles() == files + 1; }));  // the video's temporary
   ::kill(program.pid(), SIGINT);
