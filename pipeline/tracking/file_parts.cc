@@ -32,7 +32,7 @@ std::optional<std::uint64_t> ChunkBytes(std::string_view head) {
   const std::uint64_t bytes = BigEndian(size);
   // What those write who cannot go back to the head.
   if (bytes == 0 || bytes == 0xFFFFFFFF) return kToTheEnd;
-  return 8 + bytes + bytes % 2;
+  return 8 + bytes;
 }
 
 std::optional<std::uint64_t> BoxBytes(std::string_view head) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <functional>
 #include <string_view>
+#include <system_error>
 #include <thread>
 
 #include "ops/error.h"
@@ -139,8 +140,14 @@ std::unique_ptr<FrameSource> OpenFrameSource(const std::string& input,
   }
   if (IsUrl(input)) return OpenUrl(input, shown_name, options);
   if (const auto index = CameraIndex(input)) return OpenCameraSource(*index, shown_name, options);
-  if (input.find('%') != input.npos)
-    return MakePictureSource(PicturesOfPattern(input), shown_name, options);
+  if (input.find('%') != input.npos) {
+    PatternPictures pictures = PicturesOfPattern(input);
+    return MakePictureSource(std::move(pictures.files), shown_name, options, pictures.left_out);
+  }
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(input, error);
+  Require(status.type() == std::filesystem::file_type::not_found, shown_name, ": ",
+          error.message());
   throw Error(StrCat(shown_name, ": there is no such file or folder"));
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <utility>
 
 #include "ops/error.h"
@@ -34,12 +36,15 @@ void ToBgr(const T* src, int channels, int width, std::uint8_t* dst) {
 
 class PictureSource : public FrameSource {
  public:
-  PictureSource(std::vector<std::filesystem::path> files, const SourceOptions& options)
+  // `note`: if not empty, the first of its notes.
+  PictureSource(std::vector<std::filesystem::path> files, const SourceOptions& options,
+                std::string note)
       : files_(std::move(files)),
         options_(options),
         next_(static_cast<std::size_t>(options.start)),
         every_(static_cast<std::size_t>(options.every)) {
     if (options.end) files_.resize(std::min(files_.size(), static_cast<std::size_t>(*options.end)));
+    if (!note.empty()) notes_.Add(std::move(note));
     info_.pictures = true;
     info_.frames = static_cast<std::int64_t>((files_.size() - next_ - 1) / every_ + 1);
   }
@@ -96,25 +101,30 @@ std::vector<std::filesystem::path> PicturesOfFolder(const std::filesystem::path&
   return files;
 }
 
-std::vector<std::filesystem::path> PicturesOfPattern(const std::filesystem::path& pattern) {
+PatternPictures PicturesOfPattern(const std::filesystem::path& pattern) {
   const NumberedName name(pattern);
-  std::vector<std::filesystem::path> files;
-  std::int64_t next = -1;
-  for (const std::int64_t number : name.Existing()) {
-    if (!files.empty() && number != next) break;
-    files.push_back(name.Of(number));
-    next = number + 1;
+  const std::vector<std::int64_t> numbers = name.Existing();
+  PatternPictures pictures;
+  for (const std::int64_t number : numbers) {
+    if (number != numbers[0] + std::ssize(pictures.files)) break;
+    pictures.files.push_back(name.Of(number));
   }
-  return files;
+  pictures.left_out = numbers.size() - pictures.files.size();
+  return pictures;
 }
 
 std::unique_ptr<FrameSource> MakePictureSource(std::vector<std::filesystem::path> files,
                                                const std::string& shown_name,
-                                               const SourceOptions& options) {
+                                               const SourceOptions& options, std::size_t left_out) {
   Require(!files.empty(), shown_name, ": holds no pictures");
   Require(static_cast<std::size_t>(options.start) < files.size(), shown_name, ": has ",
           files.size(), " frames; frame ", options.start, " is beyond the last");
-  return std::make_unique<PictureSource>(std::move(files), options);
+  std::string note;
+  if (left_out > 0) {
+    note = StrCat(shown_name, ": ends at the first gap in the numbers, after ", files.size(),
+                  " pictures; ", left_out, " more are left out");
+  }
+  return std::make_unique<PictureSource>(std::move(files), options, std::move(note));
 }
 
 }  // namespace tessera

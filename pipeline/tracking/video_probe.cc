@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "ops/error.h"
 #include "pipeline/tracking/ffmpeg.h"
@@ -76,6 +77,13 @@ double AnnouncedSeconds(const AVFormatContext& input, const AVStream& video) {
   return seconds;
 }
 
+double LargestStep(const std::vector<double>& times) {
+  double largest = 0;
+  for (std::size_t i = 1; i < times.size(); ++i)
+    largest = std::max(largest, times[i] - times[i - 1]);
+  return largest;
+}
+
 }  // namespace
 
 std::string FileUrl(const std::filesystem::path& path) { return "file:" + path.native(); }
@@ -84,6 +92,8 @@ std::string WhyUnreadable(const std::string& url, const std::atomic<bool>* stop)
   Input input(stop);
   if (const int error = input.Open(url); error < 0) {
     if (error == AVERROR_INVALIDDATA) return "is no video, or its index is missing";
+    if (error == AVERROR_EOF || error == AVERROR(EIO))
+      return "cannot be opened: it seems to be cut off";
     return StrCat("cannot be opened: ", FfmpegReason(error));
   }
   return input.video() == nullptr ? "holds no video, or its index is cut off"
@@ -98,26 +108,36 @@ VideoExtent ExtentOf(const std::filesystem::path& file, const std::atomic<bool>*
   if (video == nullptr) return {.cut_off = true};
 
   const PacketPtr packet(RequireMemory(::av_packet_alloc()));
-  bool incomplete = false;
-  double end = 0;                                         // of any stream
-  double first_shown = HUGE_VAL, last_shown = -HUGE_VAL;  // frames of the video
+  const bool in_order = std::string_view(input.context().iformat->name).starts_with("matroska");
+  std::int64_t packet_end = -1, largest_hole = 0;  // bytes of no packet
+  bool damaged = false, incomplete = false;
+  double end = 0;             // of any stream
+  std::vector<double> shown;  // when each frame of the video is
   while (input.Read(packet.get())) {
     const AVStream* stream = input.context().streams[packet->stream_index];
     const std::int64_t time = packet->pts != AV_NOPTS_VALUE ? packet->pts : packet->dts;
     if (time != AV_NOPTS_VALUE) {
       end = std::max(end, Seconds(time + packet->duration, stream->time_base));
-      if (stream == video && (packet->flags & AV_PKT_FLAG_DISCARD) == 0) {
-        first_shown = std::min(first_shown, Seconds(time, stream->time_base));
-        last_shown = std::max(last_shown, Seconds(time, stream->time_base));
-      }
+      if (stream == video && (packet->flags & AV_PKT_FLAG_DISCARD) == 0)
+        shown.push_back(Seconds(time, stream->time_base));
     }
+    damaged |= incomplete;
     incomplete = (packet->flags & AV_PKT_FLAG_CORRUPT) != 0;
+    if (in_order && packet->pos >= 0) {
+      if (packet_end >= 0) largest_hole = std::max(largest_hole, packet->pos - packet_end);
+      packet_end = packet->pos + packet->size;
+    }
     ::av_packet_unref(packet.get());
   }
   const AVRational rate = video->avg_frame_rate;
-  const double tolerance = std::max(0.2, rate.num > 0 ? 2 / ::av_q2d(rate) : 0);
-  return {.cut_off = incomplete || end < AnnouncedSeconds(input.context(), *video) - tolerance,
-          .seconds = std::max(0.0, last_shown - first_shown)};
+  const double frame_seconds = rate.num > 0 ? 1 / ::av_q2d(rate) : 0.1;
+  std::sort(shown.begin(), shown.end());
+  constexpr std::int64_t kMostOverhead = 1024;  // bytes of Matroska between two packets
+  damaged |= largest_hole > kMostOverhead && LargestStep(shown) > 1.5 * frame_seconds;
+  return {.cut_off = incomplete || end < AnnouncedSeconds(input.context(), *video) -
+                                             std::max(0.2, 2 * frame_seconds),
+          .damaged = damaged,
+          .seconds = shown.empty() ? 0 : shown.back() - shown.front()};
 }
 
 }  // namespace tessera

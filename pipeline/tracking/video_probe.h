@@ -17,6 +17,7 @@ std::string WhyUnreadable(const std::string& url, const std::atomic<bool>* stop)
 // What is in a video, whether or not it can be decoded.
 struct VideoExtent {
   bool cut_off = false;  // it ends before what its head announces
+  bool damaged = false;  // packets before the last are incomplete or missing
   double seconds = 0;    // from the first to the last frame that is to be shown; 0 if not known
 };
 
@@ -28,8 +29,12 @@ struct VideoExtent {
 // an edit list hides there is no frame (MP4 that was trimmed without encoding anew). So a video
 // counts as cut off if the file is shorter than its parts say (EndsInsideItsParts), if its last
 // packet is incomplete, or if no stream comes as near to the length that the head tells as a fifth
-// of a second or two frames. Where the head tells none (MPEG-TS, what was written to a pipe),
-// nothing is missed. The result says nothing if `stop` (it may be null) became true on the way.
+// of a second or two frames. It counts as damaged if FFmpeg found a packet before the last to be
+// so, or, in Matroska and WebM, whose packets lie in order, if there are bytes between them that
+// belong to none as well as a gap between the times of the video's: that alone may be a change of
+// the rate. Where the head tells none (MPEG-TS, what was
+// written to a pipe), nothing is missed. The result says nothing if `stop` (it may be null) became
+// true on the way.
 VideoExtent ExtentOf(const std::filesystem::path& file, const std::atomic<bool>* stop);
 
 }  // namespace tessera

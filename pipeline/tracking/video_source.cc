@@ -92,6 +92,7 @@ class VideoSource : public FrameSource {
     if (options_.stopped()) return;
     Require(!extent.cut_off, "is cut off: it ended after ", frames(), of_all, " frames");
     Require(lost_ == 0, "is damaged: ", lost_, " of ", frames(), " frames cannot be decoded");
+    Require(!extent.damaged, "is damaged: there were only ", frames(), of_all, " frames");
     // A few of the last frames may be missing: those of a stream that was cut out of a longer one
     // refer to what follows.
     Require(seconds_ > extent.seconds - std::max(0.5, rate_ > 0 ? 5 / rate_ : 0),

@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <opencv2/core.hpp>
 #include <opencv2/imgcodecs.hpp>
-#include <opencv2/videoio.hpp>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "pipeline/tracking/box.h"
 #include "tests/apps/run_program.h"
 #include "tests/engine/test_model.h"
+#include "tests/pipeline/tracking/test_frames.h"
 #include "tests/temporary_folder.h"
 
 namespace tessera {
@@ -65,29 +65,8 @@ inline cv::Mat SquareFrame(int frame, cv::Size size = {320, 240}) {
 
 inline void WriteSquareVideo(const std::filesystem::path& path, int frames, double rate = 20,
                              cv::Size size = {320, 240}) {
-  cv::VideoWriter writer(path.string(), cv::CAP_FFMPEG, cv::VideoWriter::fourcc('m', 'p', '4', 'v'),
-                         rate, size);
-  ASSERT_TRUE(writer.isOpened()) << path;
-  for (int i = 0; i < frames; ++i) writer.write(SquareFrame(i, size));
-}
-
-struct VideoContent {
-  int frames = 0;
-  cv::Size size;
-  double rate = 0;
-  std::vector<cv::Mat> pictures;  // if they are kept
-};
-
-inline VideoContent ReadVideo(const std::filesystem::path& path, bool keep = false) {
-  VideoContent content;
-  cv::VideoCapture capture(path.string(), cv::CAP_FFMPEG);
-  if (!capture.isOpened()) return content;
-  content.rate = capture.get(cv::CAP_PROP_FPS);
-  for (cv::Mat frame; capture.read(frame); ++content.frames) {
-    content.size = frame.size();
-    if (keep) content.pictures.push_back(frame.clone());
-  }
-  return content;
+  WriteFrames(path, frames, [&](std::int64_t i) { return SquareFrame(static_cast<int>(i), size); },
+              {.frames_per_second = rate});
 }
 
 struct CsvRow {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <opencv2/imgcodecs.hpp>
 
 #include "pipeline/image_writer.h"
@@ -125,6 +126,8 @@ TEST(PicturePattern, StartsAtTheLowestNumberAndEndsAtAGap) {
     EXPECT_EQ(frames.contents, Range(7, 12)) << pattern;
     EXPECT_EQ(frames.numbers, Range(0, 5)) << pattern;
     EXPECT_EQ(frames.names.front().back(), 'g');
+    const auto source = OpenFrameSource(folder / pattern, {});
+    EXPECT_THAT(source->TakeNotes(), ElementsAre(HasSubstr("after 5 pictures; 1 more")));
   }
   EXPECT_EQ(ReadAllFrames(folder / "%d.png", {.start = 1, .every = 2}).contents,
             (std::vector<std::int64_t>{8, 10}));
@@ -154,6 +157,17 @@ TEST(PicturePattern, AFileOfThatNameIsTheFile) {
   const ReadFrames frames = ReadAllFrames(folder / "%d.png");
   EXPECT_EQ(frames.contents, (std::vector<std::int64_t>{5}));
   EXPECT_THAT(frames.names, ElementsAre("%d.png"));
+}
+
+TEST(PictureSource, EndsWhenItIsStopped) {
+  const TemporaryFolder folder;
+  for (const char* name : {"0.png", "1.png"}) WriteNumberedPicture(folder / name, 0);
+  std::atomic<bool> stop = false;
+  const auto source = OpenFrameSource(folder.path(), {.stop = &stop});
+  Frame frame;
+  EXPECT_TRUE(source->Read(frame));
+  stop = true;
+  EXPECT_FALSE(source->Read(frame));
 }
 
 TEST(SinglePicture, IsASequenceOfOne) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <opencv2/core.hpp>
+#include <opencv2/videoio.hpp>
 #include <string>
 #include <vector>
 
@@ -34,14 +35,45 @@ inline Frame NumberedFrame(std::int64_t number, cv::Size size = {64, 48}) {
   return {.pixels = NumberedPixels(number, size), .number = number, .name = {}};
 }
 
-// Frames 0 to count - 1 into an output.
-inline void WriteNumbered(const std::filesystem::path& path, std::int64_t count,
-                          const SinkOptions& options = {}, cv::Size size = {64, 48}) {
+// Frames 0 to count - 1, of the pixels `pixels(i)`, into an output.
+template <typename F>
+void WriteFrames(const std::filesystem::path& path, std::int64_t count, F&& pixels,
+                 const SinkOptions& options = {}) {
   const auto sink = OpenFrameSink(path, options);
-  for (std::int64_t i = 0; i < count; ++i) sink->Write(NumberedFrame(i, size));
+  for (std::int64_t i = 0; i < count; ++i)
+    sink->Write({.pixels = pixels(i), .number = i, .name = {}});
   sink->Close();
 }
 
+inline void WriteNumbered(const std::filesystem::path& path, std::int64_t count,
+                          const SinkOptions& options = {}, cv::Size size = {64, 48}) {
+  WriteFrames(
+      path, count, [&](std::int64_t i) { return NumberedPixels(i, size); }, options);
+}
+
+// A video or picture as OpenCV sees it by itself.
+struct VideoContent {
+  int frames = 0;  // 0: it cannot be read
+  double announced_frames = 0;
+  double rate = 0;
+  cv::Size size;
+  std::vector<cv::Mat> pictures;  // if they are kept
+};
+
+inline VideoContent ReadVideo(const std::filesystem::path& path, bool keep = false) {
+  VideoContent content;
+  cv::VideoCapture capture(path.string(), cv::CAP_FFMPEG);
+  if (!capture.isOpened()) return content;
+  content.announced_frames = capture.get(cv::CAP_PROP_FRAME_COUNT);
+  content.rate = capture.get(cv::CAP_PROP_FPS);
+  for (cv::Mat frame; capture.read(frame); ++content.frames) {
+    content.size = frame.size();
+    if (keep) content.pictures.push_back(frame.clone());
+  }
+  return content;
+}
+
+// All that a source gives.
 struct ReadFrames {
   std::vector<std::int64_t> numbers;   // as the source says
   std::vector<std::int64_t> contents;  // as the pixels say

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <opencv2/imgproc.hpp>
-#include <opencv2/videoio.hpp>
 
 #include "tests/pipeline/file_size_limit.h"
 #include "tests/pipeline/tracking/test_frames.h"
@@ -21,22 +20,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-struct Seen {
-  int frames = 0;
-  double announced = 0, rate = 0;
-  cv::Size size;
-};
-
-// As OpenCV sees it by itself.
-Seen See(const std::filesystem::path& path) {
-  cv::VideoCapture capture(path.string(), cv::CAP_FFMPEG);
-  Seen seen{.announced = capture.get(cv::CAP_PROP_FRAME_COUNT),
-            .rate = capture.get(cv::CAP_PROP_FPS),
-            .size = {}};
-  for (cv::Mat pixels; capture.read(pixels); ++seen.frames) seen.size = pixels.size();
-  return seen;
-}
-
 class VideoKinds : public testing::TestWithParam<const char*> {
  protected:
   const TemporaryFolder folder_;
@@ -51,9 +34,9 @@ TEST_P(VideoKinds, HaveCountSizeAndRate) {
   for (const auto& [size, rate] : {Case{{64, 48}, 30000.0 / 1001}, Case{{63, 47}, 24000.0 / 1001},
                                    Case{{2, 3}, 25}, Case{{48, 64}, 7.5}}) {
     WriteNumbered(path_, 20, {.frames_per_second = rate, .overwrite = true}, size);
-    const Seen seen = See(path_);
+    const VideoContent seen = ReadVideo(path_);
     EXPECT_EQ(seen.frames, 20);
-    EXPECT_EQ(seen.announced, 20);
+    EXPECT_EQ(seen.announced_frames, 20);
     EXPECT_EQ(seen.size, size);
     EXPECT_NEAR(seen.rate, rate, 1e-9 * rate);
   }

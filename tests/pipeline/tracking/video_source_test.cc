@@ -128,6 +128,25 @@ TEST(VideoSource, TellsWhereDecodingEnds) {
                    frames.contents.size(), " of 100 frames"));
 }
 
+// A part in the middle was never written. What comes after it can be read.
+TEST(VideoSource, TellsThatTheMiddleIsMissing) {
+  const TemporaryFolder folder;
+  for (const char* name : {"clip.mkv", "clip.avi", "clip.webm"}) {
+    cv::RNG random(4);
+    WriteFrames(folder / name, 150, [&](std::int64_t i) {
+      cv::Mat noise(48, 64, CV_8UC3);
+      random.fill(noise, cv::RNG::UNIFORM, 0, 10);
+      return cv::Mat(NumberedPixels(i) + noise);
+    });
+    std::string bytes = ReadBytes(folder / name);
+    bytes.replace(bytes.size() / 2, bytes.size() / 5, std::string(bytes.size() / 5, '\0'));
+    WriteBytes(folder / name, bytes);
+    const ReadFrames frames = ReadAllFrames(folder / name);
+    EXPECT_LT(frames.contents.size(), 150u) << name;
+    EXPECT_THAT(frames.error, StartsWith((folder / name).string() + ": is ")) << name;
+  }
+}
+
 TEST(VideoSource, PassesOverWhatCannotBeDecoded) {
   const TemporaryFolder folder;
   // Frames that do not need each other.
