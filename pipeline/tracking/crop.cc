@@ -230,7 +230,6 @@ PatchCutter::PatchCutter(std::int64_t out, const PixelScaling& scaling) {
   impl_ = std::make_unique<Impl>(out, scaling);
 }
 PatchCutter::~PatchCutter() = default;
-PatchCutter::PatchCutter(PatchCutter&&) noexcept = default;
 
 void PatchCutter::Reserve(std::int64_t max_side) { impl_->rows.Reserve(max_side); }
 

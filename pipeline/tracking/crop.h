@@ -39,7 +39,6 @@ class PatchCutter {
   // Patches of out x out pixels, 4096 at the most; throws Error otherwise.
   PatchCutter(std::int64_t out, const PixelScaling& scaling);
   ~PatchCutter();
-  PatchCutter(PatchCutter&&) noexcept;
 
   // Makes room for windows of up to so many pixels: Cut allocates for larger ones only. A frame's
   // width is enough for all windows of that frame.

@@ -1,10 +1,9 @@
-#include <array>
+#include <filesystem>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "ops/error.h"
-#include "pipeline/tracking/network_outputs.h"
+#include "pipeline/tracking/network_shapes.h"
 #include "pipeline/tracking/tracker.h"
 
 namespace tessera {
@@ -14,14 +13,7 @@ namespace {
 // but for version 3 with 96 and 15 x 15; what tells versions 1 and 2 apart is that the head of the
 // second, which correlates once for either map, has half as many weights again.
 int NanoTrackVersion(Session& backbone, Session& head) {
-  const TrackerConfig config = NanoTrackConfig(1);
-  const auto channels = [&](int size) {
-    const Shape patch{1, 3, size, size};
-    return backbone.InferOutputs(std::array{patch}).at(0).shape[1];
-  };
-  Require(backbone.inputs().size() == 1, backbone.name(), ": has ", backbone.inputs().size(),
-          " inputs, a backbone has one");
-  const std::int64_t found = channels(config.search_size);
+  const std::int64_t found = FeatureShape(backbone, NanoTrackConfig(1).search_size)[1];
   if (found == 96) return 3;
   Require(found == 48, backbone.name(), ": no version of NanoTrack has features of ", found,
           " channels; --variant says what the tracker has to know");
@@ -33,7 +25,10 @@ TrackerConfig FindConfig(const std::string& variant, Session& backbone, Session*
   if (variant == "v1") return NanoTrackConfig(1);
   if (variant == "v2") return NanoTrackConfig(2);
   if (variant == "v3") return NanoTrackConfig(3);
-  if (!variant.empty()) return ReadTrackerConfig(variant);
+  if (!variant.empty()) {
+    Require(std::filesystem::exists(variant), variant, ": is neither v1, v2, v3 nor a file");
+    return ReadTrackerConfig(variant);
+  }
   Require(head != nullptr, backbone.name(), ": ",
           backbone.inputs().size() == 1
               ? "is a backbone, which goes with a --head"
@@ -47,8 +42,8 @@ Tracker LoadTracker(const TrackerFiles& files, int threads) {
   const std::shared_ptr<Session> model = Session::Load(files.model);
   const std::shared_ptr<Session> head = files.head.empty() ? nullptr : Session::Load(files.head);
   const TrackerConfig config = FindConfig(files.variant, *model, head.get());
-  return Tracker(head == nullptr ? MakeTwoInputNetwork(model, config)
-                                 : MakeTwoPartNetwork(model, head, config),
+  return Tracker(head == nullptr ? MakeTwoInputNetwork(*model, config)
+                                 : MakeTwoPartNetwork(model, *head, config),
                  config, threads);
 }
 

@@ -21,23 +21,28 @@ double Logit(double score) {
 Presence::Presence(double lost_below, double found_above)
     : lost_below_(Logit(lost_below)), found_above_(Logit(found_above)) {}
 
+double Presence::Threshold(double share) const {
+  return lost_below_ + share * std::max(0.0, usual_.value_or(lost_below_) - lost_below_);
+}
+
 void Presence::Reset() {
-  usual_ = 0;
+  usual_.reset();
   doubts_ = 0;
 }
 
 void Presence::Followed(double score) {
   const double logit = Logit(score);
-  if (!(logit >= std::max(lost_below_, kLostShare * usual_))) {  // so with what is no number
+  if (!(logit >= Threshold(kLostShare))) {  // so with what is no number
     ++doubts_;
     return;
   }
-  usual_ = usual_ == 0 ? logit : usual_ + (logit > usual_ ? kRise : kFall) * (logit - usual_);
+  const double before = usual_.value_or(logit);
+  usual_ = before + (logit > before ? kRise : kFall) * (logit - before);
   doubts_ = std::max(0, doubts_ - 1);
 }
 
 bool Presence::Found(double score) {
-  if (!(Logit(score) > std::max(found_above_, kFoundShare * usual_))) return false;
+  if (!(Logit(score) > std::max(found_above_, Threshold(kFoundShare)))) return false;
   doubts_ = 0;
   return true;
 }

@@ -1,19 +1,21 @@
 // Whether a target is there, from the scores that the network gives it.
 #pragma once
 
+#include <optional>
+
 namespace tessera {
 
 // Scores of some targets stay at 0.95 where those of others stay at 0.9999, and come down slowly
 // when a target turns; without the target, something else in the picture may still reach 0.95. So
 // what counts is the logit, log(score / (1 - score)), beside what it usually was.
 //
-// A frame is one of doubt if the logit is below kLostShare of the usual one, or the score below
-// `lost_below`. A target is lost after kDoubtsOfLoss such frames (others take one off the count
-// again), and found by a logit above kFoundShare of the usual one if the score is above
-// `found_above` too.
+// A frame is one of doubt if its score is below `lost_below`, or its logit has come down from the
+// usual one, on the way to that of `lost_below`, to less than kLostShare of it. A target is lost
+// after kDoubtsOfLoss such frames (others take one off the count again), and found by a logit above
+// kFoundShare of that way, if the score is above `found_above` too.
 class Presence {
  public:
-  static constexpr double kLostShare = 0.45, kFoundShare = 0.6;
+  static constexpr double kLostShare = 0.27, kFoundShare = 0.47;
   // Motion blur, or somebody who walks past, takes one or two.
   static constexpr int kDoubtsOfLoss = 3;
 
@@ -31,8 +33,11 @@ class Presence {
   bool lost() const { return doubts_ >= kDoubtsOfLoss; }
 
  private:
+  // The logit so far above the lowest one.
+  double Threshold(double share) const;
+
   double lost_below_, found_above_;  // logits
-  double usual_ = 0;                 // logit; 0: not known yet
+  std::optional<double> usual_;      // logit, of the frames without doubt
   int doubts_ = 0;
 };
 

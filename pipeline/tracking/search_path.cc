@@ -8,8 +8,13 @@ namespace tessera {
 namespace {
 
 constexpr double kFar = SearchPath::kMaxEnlargement;
-constexpr std::array kNear = {1.0, 1.5, kFar};  // where the target was lost
-constexpr double kReach = 0.3;                  // from the middle, of the side
+constexpr std::array kNear = {1.0, 1.5, kFar};   // where the target was lost
+constexpr std::array kCloser = {1.0, 1.4, 0.7};  // round by round
+constexpr double kReach = 0.3;                   // from the middle, of the side
+
+double Closer(std::int64_t round) {
+  return kCloser[static_cast<std::size_t>(round % static_cast<std::int64_t>(kCloser.size()))];
+}
 
 }  // namespace
 
@@ -24,9 +29,12 @@ SearchPath::Place SearchPath::Next() {
   const std::int64_t look = looks_++;
   constexpr auto kCount = static_cast<std::int64_t>(kNear.size());
   // First all of the near ones, then these and the others by turns.
-  if (look < kCount) return {x_, y_, kNear[static_cast<std::size_t>(look)]};
+  const auto near = [&](std::int64_t i) -> Place {
+    return {x_, y_, kNear[static_cast<std::size_t>(i % kCount)], Closer(i / kCount)};
+  };
+  if (look < kCount) return near(look);
   const std::int64_t turn = look - kCount;
-  if (turn % 2 == 1) return {x_, y_, kNear[static_cast<std::size_t>(turn / 2 % kCount)]};
+  if (turn % 2 == 1) return near(kCount + turn / 2);
   return NextOfGrid();
 }
 
@@ -35,7 +43,10 @@ SearchPath::Place SearchPath::NextOfGrid() {
   const double farthest = std::max({x_, width_ - x_, y_, height_ - y_});
   const auto last_ring = static_cast<std::int64_t>(std::ceil(farthest / step_));
   for (;;) {
-    if (ring_ > last_ring) ring_ = place_in_ring_ = 0;
+    if (ring_ > last_ring) {
+      ring_ = place_in_ring_ = 0;
+      ++round_;
+    }
     const std::int64_t around = ring_ == 0 ? 1 : 8 * ring_;
     if (place_in_ring_ == around) {
       ++ring_;
@@ -56,7 +67,7 @@ SearchPath::Place SearchPath::NextOfGrid() {
     // other one looks at.
     if (x < -step_ / 2 || y < -step_ / 2 || x > width_ + step_ / 2 || y > height_ + step_ / 2)
       continue;
-    return {std::clamp(x, 0.0, width_), std::clamp(y, 0.0, height_), kFar};
+    return {std::clamp(x, 0.0, width_), std::clamp(y, 0.0, height_), kFar, Closer(round_)};
   }
 }
 

@@ -18,6 +18,9 @@ class SearchPath {
   struct Place {
     double x = 0, y = 0;     // middle of the window, in the picture
     double enlargement = 1;  // of the usual side of the window
+    // Of the window around what is noticed there, for a closer look: as the target may come back
+    // larger or smaller than it went.
+    double closer = 1;
   };
 
   // A picture of width x height, a target that was lost at (x, y) and is looked for in windows of
@@ -32,7 +35,7 @@ class SearchPath {
 
   double width_, height_, x_, y_, step_;
   std::int64_t looks_ = 0;
-  std::int64_t ring_ = 0, place_in_ring_ = 0;
+  std::int64_t round_ = 0, ring_ = 0, place_in_ring_ = 0;  // of the grid
 };
 
 }  // namespace tessera

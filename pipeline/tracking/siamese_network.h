@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 
 #include "engine/session.h"
@@ -34,12 +33,10 @@ class SiameseNetwork {
 // A backbone that is run on template and search patch, in two sizes with the same weights, and a
 // head with two inputs, template features and search features. Both plans are made here. Throws
 // Error if the shapes do not go together with the configuration or with each other.
-std::unique_ptr<SiameseNetwork> MakeTwoPartNetwork(std::shared_ptr<Session> backbone,
-                                                   std::shared_ptr<Session> head,
+std::unique_ptr<SiameseNetwork> MakeTwoPartNetwork(std::shared_ptr<Session> backbone, Session& head,
                                                    const TrackerConfig& config);
 
 // Both towers and the head in one network with two inputs, template and search patch.
-std::unique_ptr<SiameseNetwork> MakeTwoInputNetwork(std::shared_ptr<Session> network,
-                                                    const TrackerConfig& config);
+std::unique_ptr<SiameseNetwork> MakeTwoInputNetwork(Session& network, const TrackerConfig& config);
 
 }  // namespace tessera

@@ -1,5 +1,7 @@
 #include "pipeline/tracking/split_network.h"
 
+#include <algorithm>
+
 #include "ops/error.h"
 
 namespace tessera {
@@ -32,7 +34,15 @@ void SplitNetwork::SetTemplate(const TensorView& of_template, Parallel& parallel
 SiameseNetwork::Maps SplitNetwork::Search(const TensorView& of_search, Parallel& parallel) {
   search_inputs_[0] = {search_input_, of_search};
   parts_.rest->Run(search_inputs_, maps_, &parallel);
-  return {maps_[outputs_.classes].data<float>(), maps_[outputs_.boxes].data<float>()};
+  return {Floats(maps_[outputs_.classes], classes_), Floats(maps_[outputs_.boxes], boxes_)};
+}
+
+const float* SplitNetwork::Floats(const Tensor& map, std::vector<float>& converted) {
+  if (map.dtype() == DType::kFloat32) return map.data<float>();
+  const auto* halves = map.data<std::uint16_t>();
+  converted.resize(static_cast<std::size_t>(map.size()));
+  std::transform(halves, halves + map.size(), converted.begin(), HalfToFloat);
+  return converted.data();
 }
 
 }  // namespace tessera

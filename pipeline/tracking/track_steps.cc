@@ -44,7 +44,13 @@ std::vector<TrackStep> ReadSteps(const std::filesystem::path& path) {
       return value;
     };
     // Elements of a list in braces are evaluated in their order.
-    const auto state = [&] { return Tracker::State{number(), number(), number(), number()}; };
+    const auto length = [&] {
+      constexpr double kMost = 1e9;
+      rows.RequireRow(row[column] > 0 && row[column] <= kMost, kColumns[column],
+                      " is no length of a box");
+      return number();
+    };
+    const auto state = [&] { return Tracker::State{number(), number(), length(), length()}; };
     steps.push_back({.frame = whole(),
                      .before = state(),
                      .step = {.window = {whole(), whole(), whole()},

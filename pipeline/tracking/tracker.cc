@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "engine/thread_team.h"
 #include "ops/error.h"
 #include "ops/tensor.h"
 #include "pipeline/tracking/point_ranking.h"
@@ -29,8 +30,12 @@ class Stopwatch {
   const Clock::time_point begin_ = Clock::now();
 };
 
+// Of the size that is remembered, for a frame.
+constexpr double kSlowestShrinking = 0.99;
+
 std::int64_t WholeSide(double side) {
-  return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::nearbyint(side)));
+  constexpr double kMost = 1 << 30;  // far beyond any frame
+  return static_cast<std::int64_t>(std::clamp(std::nearbyint(side), 1.0, kMost));
 }
 
 }  // namespace
@@ -82,6 +87,7 @@ struct Tracker::Impl {
   ThreadTeam team;
 
   std::int64_t frame_width = 0, frame_height = 0;
+  double min_width = 0, min_height = 0;   // of a box; they change with the frame's size
   std::array<std::uint8_t, 3> fill = {};  // beyond the frame
   bool ready = false;                     // there is a template
   State state;
@@ -104,9 +110,13 @@ void Tracker::Impl::SetFrameSize(const FrameView& frame) {
     for (State* s : {&state, &seen}) {
       s->cx *= x_scale;
       s->cy *= y_scale;
-      s->width = std::max(config.min_side, s->width * x_scale);
-      s->height = std::max(config.min_side, s->height * y_scale);
+      s->width *= x_scale;
+      s->height *= y_scale;
     }
+    min_width *= x_scale;
+    min_height *= y_scale;
+  } else {
+    min_width = min_height = config.min_side;
   }
   frame_width = frame.width;
   frame_height = frame.height;
@@ -148,14 +158,13 @@ void Tracker::Impl::Follow(const Look& look) {
   if (!choice.found()) return;
   const auto width = static_cast<double>(frame_width), height = static_cast<double>(frame_height);
   const double rate = config.rate * choice.penalty * choice.score;
-  const auto length = [&](double before, double found, double limit) {
-    return std::max(config.min_side,
-                    std::min((1 - rate) * before + rate * found / look.scale, limit));
+  const auto length = [&](double before, double found, double least, double most) {
+    return std::min(std::max((1 - rate) * before + rate * found / look.scale, least), most);
   };
   state.cx = std::clamp(look.cx + choice.dx / look.scale, 0.0, width);
   state.cy = std::clamp(look.cy + choice.dy / look.scale, 0.0, height);
-  state.width = length(state.width, choice.width, width);
-  state.height = length(state.height, choice.height, height);
+  state.width = length(state.width, choice.width, min_width, width);
+  state.height = length(state.height, choice.height, min_height, height);
 }
 
 void Tracker::Impl::SetSeen() {
@@ -163,13 +172,13 @@ void Tracker::Impl::SetSeen() {
   const bool whole = box.x >= 0 && box.y >= 0 &&
                      box.x + box.width <= static_cast<double>(frame_width) &&
                      box.y + box.height <= static_cast<double>(frame_height);
-  // The box of a target that goes over the border shrinks to the part that is seen; what comes back
-  // has its whole size.
+  // The box of a target that goes behind something shrinks to the part that is seen, at the frame's
+  // border or where the score still leaves no doubt. What comes back has its whole size.
+  const double keep = whole ? kSlowestShrinking : 1;
   const State before = seen;
   seen = state;
-  if (whole) return;
-  seen.width = std::max(state.width, before.width);
-  seen.height = std::max(state.height, before.height);
+  seen.width = std::max(state.width, keep * before.width);
+  seen.height = std::max(state.height, keep * before.height);
 }
 
 Box Tracker::Impl::BoxInFrame() const {
@@ -198,12 +207,12 @@ TrackResult Tracker::Impl::UpdateTracked(const FrameView& frame) {
 TrackResult Tracker::Impl::UpdateLost(const FrameView& frame) {
   const SearchPath::Place place = path->Next();
   Look look = LookAt(frame, place.x, place.y, place.enlargement, 0);
-  if (place.enlargement != 1 && look.choice.found()) {
+  if (place.enlargement != place.closer && look.choice.found()) {
     const auto there = [](double middle, double offset, std::int64_t limit) {
       return std::clamp(middle + offset, 0.0, static_cast<double>(limit));
     };
     look = LookAt(frame, there(place.x, look.choice.dx / look.scale, frame_width),
-                  there(place.y, look.choice.dy / look.scale, frame_height), 1, 0);
+                  there(place.y, look.choice.dy / look.scale, frame_height), place.closer, 0);
   }
   if (!presence.Found(look.choice.score)) return {BoxInFrame(), look.choice.score, true};
   path.reset();
@@ -241,9 +250,7 @@ void Tracker::SetState(const State& state) {
 void Tracker::Init(const FrameView& frame, const Box& box) {
   Impl& t = *impl_;
   const auto width = static_cast<double>(frame.width), height = static_cast<double>(frame.height);
-  Require(std::isfinite(box.x) && std::isfinite(box.y) && std::isfinite(box.width) &&
-              std::isfinite(box.height),
-          "the target's box holds a value that is no finite number");
+  Require(IsFinite(box), "the target's box holds a value that is no finite number");
   Require(box.width > 0 && box.height > 0, "the target's box is empty: ", box.width, "x",
           box.height);
   Require(box.x < width && box.y < height && box.x + box.width > 0 && box.y + box.height > 0,
@@ -274,6 +281,7 @@ void Tracker::Init(const FrameView& frame, const Box& box) {
 TrackResult Tracker::Update(const FrameView& frame) {
   Impl& t = *impl_;
   Require(t.ready, "a tracker is told first where its target is");
+  Require(frame.width > 0 && frame.height > 0, "a frame has no pixels");
   t.SetFrameSize(frame);
   t.network_seconds = 0;
   return t.path ? t.UpdateLost(frame) : t.UpdateTracked(frame);

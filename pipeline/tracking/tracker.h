@@ -1,14 +1,11 @@
 // Follows one object from frame to frame.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 
-#include "engine/thread_team.h"
 #include "pipeline/tracking/box.h"
 #include "pipeline/tracking/crop.h"
 #include "pipeline/tracking/frame_view.h"
@@ -23,6 +20,17 @@ struct TrackResult {
   bool lost = false;  // the box is where the target was last seen, moved into the frame
 };
 
+// Each frame is searched around where the target was: the square of the template, the box with its
+// context, enlarged by search size / template size, is scaled to the search patch (see crop.h), the
+// network compares it with the template, and the point with the highest rank (see point_ranking.h)
+// gives the box. Its centre is taken as it is, its size
+//
+//   size = (1 - a) * size before + a * size found,   a = rate * penalty * score,
+//
+// and kept between min_side and the frame's. (SiamRPN, Li et al., CVPR 2018; NanoTrack of
+// SiamTrackers, whose arithmetic this is to the bit but for the network's rounding.) Added to that:
+// whether the target is there at all (see presence.h), and where it is looked for if not (see
+// search_path.h); then several windows are searched for a frame, two at most.
 class Tracker {
  public:
   // Where the target is taken to be: centre and size in pixels of the frame.
@@ -58,7 +66,7 @@ class Tracker {
   TrackResult Update(const FrameView& frame);
 
   // For comparisons with other implementations, one step at a time: the state that the next Update
-  // starts from, as if the target had never been lost.
+  // starts from, as if the target had never been lost. Finite, sizes above 0.
   void SetState(const State& state);
   const State& state() const;
   const Step& last_step() const;

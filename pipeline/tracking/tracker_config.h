@@ -37,7 +37,7 @@ struct TrackerConfig {
   // one value of that shape.
   std::string template_input, search_input, class_output, box_output;
 
-  // The tracker: see pipeline/tracking/tracker.h.
+  // The tracker: see pipeline/tracking/point_ranking.h, for `rate` pipeline/tracking/tracker.h.
   double context = 0.5;
   double window_influence = 0.4;
   double penalty = 0.1;

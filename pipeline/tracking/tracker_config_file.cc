@@ -101,7 +101,7 @@ constexpr Key kKeys[] = {
     {"window_influence", [](Config& c, Text v) { c.window_influence = Parse(v, 0.0, 1.0); }},
     {"penalty", [](Config& c, Text v) { c.penalty = Parse(v, 0.0, kNoLimit); }},
     {"rate", [](Config& c, Text v) { c.rate = Parse(v, 0.0, 1.0); }},
-    {"min_side", [](Config& c, Text v) { c.min_side = Parse(v, 1.0, kNoLimit); }},
+    {"min_side", [](Config& c, Text v) { c.min_side = Parse(v, 1.0, 4096.0); }},
     {"lost_below", [](Config& c, Text v) { c.lost_below = Parse(v, 0.0, 1.0); }},
     {"found_above", [](Config& c, Text v) { c.found_above = Parse(v, 0.0, 1.0); }},
 };

@@ -1,12 +1,10 @@
 // Both towers and the head in one network, as LightTrack and FEAR are exported.
-#include <algorithm>
 #include <array>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "ops/error.h"
-#include "pipeline/tracking/network_outputs.h"
+#include "pipeline/tracking/network_shapes.h"
 #include "pipeline/tracking/siamese_network.h"
 #include "pipeline/tracking/split_network.h"
 
@@ -34,7 +32,7 @@ std::size_t FindTemplateInput(const Session& network, const TrackerConfig& confi
   Require(inputs.size() == 2, network.name(), ": has ", inputs.size(), " inputs (", all,
           "), want two: template and search patch");
   const auto accepts = [&](std::size_t i, const std::string& name, const Shape& shape) {
-    return (name.empty() || inputs[i].name == name) && inputs[i].dtype == DType::kFloat32 &&
+    return (name.empty() || inputs[i].name == name) && IsFloat(inputs[i].dtype) &&
            MatchesDeclared(inputs[i], shape);
   };
   const auto fits = [&](std::size_t of_template) {
@@ -42,7 +40,7 @@ std::size_t FindTemplateInput(const Session& network, const TrackerConfig& confi
            accepts(1 - of_template, config.search_input, search);
   };
   const auto wanted = [](const std::string& name, const Shape& shape) {
-    return StrCat(name.empty() ? "" : name + " ", DType::kFloat32, " ", shape);
+    return StrCat(name.empty() ? "" : name + " ", shape);
   };
   Require(fits(0) || fits(1), network.name(), ": has the inputs ", all,
           ", the configuration wants a template, ", wanted(config.template_input, target),
@@ -52,36 +50,14 @@ std::size_t FindTemplateInput(const Session& network, const TrackerConfig& confi
   return fits(0) ? 0 : 1;
 }
 
-SplitNetwork SplitByTemplate(Session& network, const TrackerConfig& config) {
+}  // namespace
+
+std::unique_ptr<SiameseNetwork> MakeTwoInputNetwork(Session& network, const TrackerConfig& config) {
   const Shape target{1, 3, config.template_size, config.template_size};
   const Shape search{1, 3, config.search_size, config.search_size};
   const std::size_t index = FindTemplateInput(network, config, target, search);
-  return {network, index, index == 0 ? std::array{target, search} : std::array{search, target},
-          config};
-}
-
-class TwoInputNetwork final : public SiameseNetwork {
- public:
-  TwoInputNetwork(Session& network, const TrackerConfig& config)
-      : network_(SplitByTemplate(network, config)) {}
-
-  std::int64_t map_side() const override { return network_.map_side(); }
-  void SetTemplate(const TensorView& patch, Parallel& parallel) override {
-    network_.SetTemplate(patch, parallel);
-  }
-  Maps Search(const TensorView& patch, Parallel& parallel) override {
-    return network_.Search(patch, parallel);
-  }
-
- private:
-  SplitNetwork network_;
-};
-
-}  // namespace
-
-std::unique_ptr<SiameseNetwork> MakeTwoInputNetwork(std::shared_ptr<Session> network,
-                                                    const TrackerConfig& config) {
-  return std::make_unique<TwoInputNetwork>(*network, config);
+  return std::make_unique<SplitNetwork>(
+      network, index, index == 0 ? std::array{target, search} : std::array{search, target}, config);
 }
 
 }  // namespace tessera

@@ -4,36 +4,28 @@
 #include <vector>
 
 #include "ops/error.h"
-#include "pipeline/tracking/network_outputs.h"
+#include "pipeline/tracking/network_shapes.h"
 #include "pipeline/tracking/siamese_network.h"
 #include "pipeline/tracking/split_network.h"
 
 namespace tessera {
 namespace {
 
-Shape FeatureShape(Session& backbone, std::int64_t size) {
-  Require(backbone.inputs().size() == 1, backbone.name(), ": has ", backbone.inputs().size(),
-          " inputs, a backbone has one");
-  const Shape patch{1, 3, size, size};
-  const std::vector<TensorView> features = backbone.InferOutputs(std::array{patch});
-  Require(features.size() == 1 && features[0].shape.rank() == 4 && features[0].shape[0] == 1 &&
-              features[0].dtype == DType::kFloat32,
-          backbone.name(),
-          ": a backbone makes float32 features, 1 x channels x height x width; of ", patch,
-          " this makes ", features.size(), " outputs, the first ", features.at(0).dtype, " ",
-          features[0].shape);
-  return features[0].shape;
-}
-
 SplitNetwork SplitHead(Session& head, const Shape& of_template, const Shape& of_search,
                        const TrackerConfig& config) {
   const std::vector<ValueDecl>& inputs = head.inputs();
   Require(inputs.size() == 2, head.name(), ": has ", inputs.size(),
           " inputs, a head has two: features of the template and of the search patch");
-  // By the declared sizes; where these do not tell, those of the template come first.
-  const bool template_is_second = !MatchesDeclared(inputs[0], of_template) &&
-                                  MatchesDeclared(inputs[0], of_search) &&
-                                  MatchesDeclared(inputs[1], of_template);
+  // By the names of the configuration, else by the declared sizes; where these do not tell, those
+  // of the template come first.
+  const auto called = [&](const std::string& name, std::size_t i) {
+    return !name.empty() && inputs[i].name == name;
+  };
+  const bool by_name = called(config.template_input, 1) || called(config.search_input, 0);
+  const bool by_size = !MatchesDeclared(inputs[0], of_template) &&
+                       MatchesDeclared(inputs[0], of_search) &&
+                       MatchesDeclared(inputs[1], of_template);
+  const bool template_is_second = by_name || by_size;
   if (template_is_second) return {head, 1, {of_search, of_template}, config};
   return {head, 0, {of_template, of_search}, config};
 }
@@ -68,10 +60,9 @@ class TwoPartNetwork final : public SiameseNetwork {
 
 }  // namespace
 
-std::unique_ptr<SiameseNetwork> MakeTwoPartNetwork(std::shared_ptr<Session> backbone,
-                                                   std::shared_ptr<Session> head,
+std::unique_ptr<SiameseNetwork> MakeTwoPartNetwork(std::shared_ptr<Session> backbone, Session& head,
                                                    const TrackerConfig& config) {
-  return std::make_unique<TwoPartNetwork>(std::move(backbone), *head, config);
+  return std::make_unique<TwoPartNetwork>(std::move(backbone), head, config);
 }
 
 }  // namespace tessera

@@ -41,14 +41,27 @@ TEST(Presence, ScoresBelowTheLimitAlwaysLeaveDoubt) {
 TEST(Presence, IsFoundByMoreThanWhatItWasLostBy) {
   Presence presence(0.5, 0.7);
   for (int i = 0; i < 20; ++i) presence.Followed(Score(10));
-  for (int i = 0; i < 3; ++i) presence.Followed(Score(4.4));
+  for (int i = 0; i < 3; ++i) presence.Followed(Score(2.6));
   ASSERT_TRUE(presence.lost());
+  EXPECT_FALSE(presence.Found(Score(2.8)));
   EXPECT_FALSE(presence.Found(Score(4.6)));
-  EXPECT_FALSE(presence.Found(Score(5.9)));
   EXPECT_TRUE(presence.lost());
-  EXPECT_TRUE(presence.Found(Score(6.1)));
+  EXPECT_TRUE(presence.Found(Score(4.8)));
   EXPECT_FALSE(presence.lost());
   EXPECT_FALSE(presence.doubted());
+}
+
+// Networks of other kinds may never be sure of anything.
+TEST(Presence, ScoresMayUsuallyBeLow) {
+  Presence presence(0.2, 0.35);
+  for (int i = 0; i < 20; ++i) {
+    presence.Followed(0.4);
+    ASSERT_FALSE(presence.doubted()) << i;
+  }
+  for (int i = 0; i < 3; ++i) presence.Followed(0.19);
+  EXPECT_TRUE(presence.lost());
+  EXPECT_FALSE(presence.Found(0.3));
+  EXPECT_TRUE(presence.Found(0.42));
 }
 
 TEST(Presence, ANewTargetKnowsNothingOfTheOld) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 #include <vector>
 
 namespace tessera {
@@ -57,6 +58,17 @@ TEST(SearchPath, CoversThePictureAgainAndAgain) {
       }
     }
   }
+}
+
+// As what comes back may be larger or smaller.
+TEST(SearchPath, LooksCloserInOtherSizesRoundByRound) {
+  SearchPath path(320, 240, 160, 120, 400);
+  std::set<double> sizes;
+  EXPECT_EQ(path.Next().closer, 1);
+  for (int i = 0; i < 60; ++i) sizes.insert(path.Next().closer);
+  EXPECT_GE(sizes.size(), 3U);
+  EXPECT_LT(*sizes.begin(), 1);
+  EXPECT_GT(*sizes.rbegin(), 1);
 }
 
 TEST(SearchPath, GoesFromNearToFarAndComesBack) {

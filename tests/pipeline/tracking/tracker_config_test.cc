@@ -147,7 +147,7 @@ TEST_F(TrackerConfigFile, RefusesNumbersThatCannotBe) {
     }
   }
   EXPECT_THAT(ErrorOf("context = 11"), HasSubstr("is no number from 0 to 10"));
-  EXPECT_THAT(ErrorOf("min_side = 0"), HasSubstr("is no number of at least 1"));
+  EXPECT_THAT(ErrorOf("min_side = 0"), HasSubstr("is no number from 1 to"));
   EXPECT_THAT(ErrorOf("penalty = inf"), HasSubstr("is no number of at least 0"));
 }
 

@@ -133,7 +133,7 @@ TEST(TrackerLost, HasTwoLimits) {
   });
   const TrackerConfig& config = tracker.config();
   ASSERT_LT(config.lost_below, config.found_above);
-  const double between = (config.lost_below + config.found_above) / 2;
+  const double between = config.found_above - 0.01;
   const auto lost_at_the_end = [&](double shown) {
     score = shown;
     bool lost = false;
@@ -294,6 +294,52 @@ TEST(TrackerInit, FramesMayChangeSize) {
   const TrackResult result = tracker.Update(ViewOf(small));
   EXPECT_FALSE(result.lost);
   EXPECT_GT(Overlap(result.box, {60, 50, 40, 40}), 0.6);
+}
+
+// A stream that stumbles: the target is there again, at its size.
+TEST(TrackerInit, SmallFramesInBetweenChangeNothing) {
+  for (const cv::Size& size : {cv::Size(16, 12), cv::Size(1, 1), cv::Size(4000, 20)}) {
+    SCOPED_TRACE(testing::Message() << size.width << "x" << size.height);
+    Tracker tracker = MarkerTracker();
+    Start(tracker, kMarker);
+    for (int i = 0; i < 5; ++i) Show(tracker, kMarker);
+    const cv::Mat stumble = MarkerFrame(kNowhere, size);
+    for (int i = 0; i < 2; ++i) {
+      const Box box = tracker.Update(ViewOf(stumble)).box;
+      EXPECT_LE(box.width, size.width);
+      EXPECT_LE(box.height, size.height);
+    }
+    for (int i = 0; i < 30; ++i) {
+      const Box box = Show(tracker, kMarker).box;
+      EXPECT_LE(box.width, 320);
+      EXPECT_LE(box.height, 240);
+    }
+    const TrackResult result = Show(tracker, kMarker);
+    EXPECT_FALSE(result.lost);
+    EXPECT_GT(Overlap(result.box, BoxOf(kMarker)), 0.6);
+  }
+}
+
+TEST(TrackerInit, EmptyFramesAreRefusedAndChangeNothing) {
+  Tracker tracker = MarkerTracker();
+  Start(tracker, kMarker);
+  Show(tracker, kMarker);
+  const Tracker::State before = tracker.state();
+  EXPECT_THROW(tracker.Update(FrameView()), Error);
+  EXPECT_EQ(tracker.state().box(), before.box());
+}
+
+// What is remembered of a target that goes behind something is its size before that.
+TEST(TrackerLost, KeepsTheSizeOfWhatIsCoveredByAndBy) {
+  Tracker tracker = MarkerTracker();
+  Start(tracker, kMarker);
+  for (int i = 0; i < 5; ++i) Show(tracker, kMarker);
+  for (int width = kMarker.width; width > 0; width -= 4)
+    Show(tracker, {kMarker.x, kMarker.y, width, kMarker.height});
+  LoseIt(tracker);
+  const Box box = Show(tracker, kNowhere).box;
+  EXPECT_GT(box.width, 0.8 * kMarker.width);
+  EXPECT_GT(box.height, 0.8 * kMarker.height);
 }
 
 }  // namespace

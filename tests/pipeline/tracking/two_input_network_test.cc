@@ -93,7 +93,7 @@ void ExpectNear(const MapValues& a, const MapValues& b) {
 
 std::string ErrorOf(const TestModel& model, const TrackerConfig& config) {
   try {
-    MakeTwoInputNetwork(model.Load(), config);
+    MakeTwoInputNetwork(*model.Load(), config);
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), StartsWith("test.onnx: "));
     return error.what();
@@ -110,7 +110,7 @@ TEST(TwoInputNetwork, GivesTheMapsOfTheWhole) {
   config.template_size = 128;
   config.search_size = 256;
   config.score = ScoreKind::kSigmoid;
-  const auto network = MakeTwoInputNetwork(session, config);
+  const auto network = MakeTwoInputNetwork(*session, config);
   ASSERT_EQ(network->map_side(), 16);
 
   SerialParallel serial;
@@ -159,7 +159,7 @@ TEST(TwoInputNetwork, RunsInATracker) {
 TEST(TwoInputNetwork, KeepsItsTemplateUntilThereIsAnother) {
   const Tensor target = Patch(16, 1), other = Patch(16, 2), search = Patch(32, 3);
   const TestModel model = Tiny{}.Model();
-  const auto network = MakeTwoInputNetwork(model.Load(), TinyConfig());
+  const auto network = MakeTwoInputNetwork(*model.Load(), TinyConfig());
   SetTemplate(*network, target);
   const MapValues first = Search(*network, search);
   ExpectNear(first, RunWhole(model, target, search));
@@ -189,7 +189,7 @@ TEST(TwoInputNetwork, FindsInputsBySizeOrName) {
   };
   for (const auto& [tiny, config] : cases) {
     const TestModel model = tiny.Model();
-    const auto network = MakeTwoInputNetwork(model.Load(), config);
+    const auto network = MakeTwoInputNetwork(*model.Load(), config);
     EXPECT_EQ(network->map_side(), 8);
     SetTemplate(*network, target);
     ExpectNear(Search(*network, search), RunWhole(model, target, search));
@@ -201,7 +201,7 @@ TEST(TwoInputNetwork, FindsOutputsByChannelsOrName) {
   TrackerConfig softmax = TinyConfig();
   softmax.score = ScoreKind::kSoftmax;
   const TestModel two = Tiny{.class_channels = 2}.Model();
-  const auto network = MakeTwoInputNetwork(two.Load(), softmax);
+  const auto network = MakeTwoInputNetwork(*two.Load(), softmax);
   SetTemplate(*network, target);
   ExpectNear(Search(*network, search, 2), RunWhole(two, target, search));
 
@@ -210,7 +210,7 @@ TEST(TwoInputNetwork, FindsOutputsByChannelsOrName) {
   EXPECT_THAT(ErrorOf(more, TinyConfig()), HasSubstr("which is the box map?"));
   TrackerConfig named = TinyConfig();
   named.box_output = "box";
-  const auto of_more = MakeTwoInputNetwork(more.Load(), named);
+  const auto of_more = MakeTwoInputNetwork(*more.Load(), named);
   SetTemplate(*of_more, target);
   ExpectNear(Search(*of_more, search), RunWhole(more, target, search));
 }
@@ -221,7 +221,7 @@ TEST(TwoInputNetwork, SizesOtherThanConfiguredAreErrors) {
   EXPECT_EQ(ErrorOf(Tiny{}.Model(), config),
             "test.onnx: has the inputs z float32 1x3x16x16, x float32 1x3x32x32, the configuration "
             "wants a "
-            "template, float32 1x3x16x16, and a search patch, float32 1x3x64x64");
+            "template, 1x3x16x16, and a search patch, 1x3x64x64");
   EXPECT_THAT(ErrorOf(Tiny{.template_dims = {-1, 3, -1, -1}}.Model(), config),
               HasSubstr("z float32 ?x3x?x?, x float32 1x3x32x32"));
   config = TinyConfig();
@@ -239,9 +239,9 @@ TEST(TwoInputNetwork, InputsThatCannotBeToldAreErrors) {
             "of the configuration)");
   TrackerConfig config = TinyConfig();
   config.template_input = "target";
-  EXPECT_THAT(ErrorOf(Tiny{}.Model(), config), HasSubstr("target float32 1x3x16x16"));
+  EXPECT_THAT(ErrorOf(Tiny{}.Model(), config), HasSubstr("a template, target 1x3x16x16,"));
   config.template_input = "x";  // which is the search patch
-  EXPECT_THAT(ErrorOf(Tiny{}.Model(), config), HasSubstr("x float32 1x3x16x16"));
+  EXPECT_THAT(ErrorOf(Tiny{}.Model(), config), HasSubstr("a template, x 1x3x16x16,"));
 
   TestModel three = Tiny{}.Model();
   three.Input("update", {1, 3, 16, 16});
@@ -266,7 +266,7 @@ TEST(TwoInputNetwork, OutputsThatDoNotFitAreErrors) {
 TEST(TwoInputNetwork, AllocatesNothingAfterTheFirstCalls) {
   SerialParallel serial;
   const Tensor target = Patch(16, 1), search = Patch(32, 2);
-  const auto network = MakeTwoInputNetwork(Tiny{}.Model().Load(), TinyConfig());
+  const auto network = MakeTwoInputNetwork(*Tiny{}.Model().Load(), TinyConfig());
   SiameseNetwork::Maps maps;
   const auto follow = [&] {
     network->SetTemplate(target.view(), serial);

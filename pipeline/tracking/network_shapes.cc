@@ -1,5 +1,6 @@
-#include "pipeline/tracking/network_outputs.h"
+#include "pipeline/tracking/network_shapes.h"
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,19 @@ bool MatchesDeclared(const ValueDecl& declared, const Shape& shape) {
   return true;
 }
 
+Shape FeatureShape(Session& backbone, std::int64_t size) {
+  Require(backbone.inputs().size() == 1, backbone.name(), ": has ", backbone.inputs().size(),
+          " inputs, a backbone has one");
+  const Shape patch{1, 3, size, size};
+  const std::vector<TensorView> features = backbone.InferOutputs(std::array{patch});
+  Require(features.size() == 1 && features[0].shape.rank() == 4 && features[0].shape[0] == 1 &&
+              IsFloat(features[0].dtype),
+          backbone.name(), ": a backbone makes features, 1 x channels x height x width; of ", patch,
+          " this makes ", features.size(), " outputs, the first ", features.at(0).dtype, " ",
+          features[0].shape);
+  return features[0].shape;
+}
+
 MapOutputs FindMaps(Session& session, std::span<const Shape> input_shapes,
                     const TrackerConfig& config) {
   const std::vector<TensorView> maps = session.InferOutputs(input_shapes);
@@ -30,16 +44,16 @@ MapOutputs FindMaps(Session& session, std::span<const Shape> input_shapes,
     for (std::size_t i = 0; i < maps.size(); ++i) {
       const Shape& shape = maps[i].shape;
       const bool fits = shape.rank() == 4 && shape[0] == 1 && shape[1] == channels &&
-                        shape[2] == shape[3] && shape[2] > 0 && maps[i].dtype == DType::kFloat32;
+                        shape[2] == shape[3] && shape[2] > 0 && IsFloat(maps[i].dtype);
       if (!name.empty() ? session.outputs()[i].name != name : !fits) continue;
       Require(fits, session.name(), ": the ", what, " map '", name, "' is ", maps[i].shape,
-              ", want float32 1x", channels, "xNxN");
+              ", want 1x", channels, "xNxN");
       Require(!found, session.name(), ": more than one output has ", channels,
               " channels: which is the ", what, " map? (outputs: ", all, ")");
       found = i;
     }
     Require(found.has_value(), session.name(), ": no output is the ", what, " map, ",
-            name.empty() ? StrCat("float32 1x", channels, "xNxN") : name, " (outputs: ", all, ")");
+            name.empty() ? StrCat("1x", channels, "xNxN") : name, " (outputs: ", all, ")");
     return *found;
   };
   MapOutputs outputs;

@@ -1,4 +1,4 @@
-// Which outputs of a tracker's network are which.
+// What the inputs and outputs of a tracker's networks are.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +20,13 @@ struct MapOutputs {
 // Throws Error, which names the model, if they are not there or not of one size.
 MapOutputs FindMaps(Session& session, std::span<const Shape> input_shapes,
                     const TrackerConfig& config);
+
+inline bool IsFloat(DType type) { return type == DType::kFloat32 || type == DType::kFloat16; }
+
+// Of the features that a backbone makes of a patch, [1, 3, size, size]: [1, C, h, w], float32 or
+// float16.
+// Throws Error, which names the model, if it has more than one input or makes anything else.
+Shape FeatureShape(Session& backbone, std::int64_t size);
 
 // Whether the declaration allows that shape.
 bool MatchesDeclared(const ValueDecl& declared, const Shape& shape);
