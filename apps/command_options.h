@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "apps/option_values.h"
 #include "ops/error.h"
+#include "pipeline/read_number.h"
 
 namespace tessera {
 

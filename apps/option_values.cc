@@ -1,7 +1,11 @@
 #include "apps/option_values.h"
 
+#include <charconv>
 #include <cstddef>
+#include <system_error>
 #include <vector>
+
+#include "pipeline/read_number.h"
 
 namespace tessera {
 namespace {

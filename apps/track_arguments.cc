@@ -11,6 +11,7 @@
 #include "apps/option_values.h"
 #include "engine/cpu_budget.h"
 #include "ops/error.h"
+#include "pipeline/read_number.h"
 #include "pipeline/tracking/frame_sink.h"
 
 namespace tessera {

@@ -23,22 +23,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool SameFile(const fs::path& a, const fs::path& b) {
-  std::error_code error;
-  if (fs::equivalent(a, b, error)) return true;
-  const fs::path whole_a = fs::weakly_canonical(a, error);
-  return !error && whole_a == fs::weakly_canonical(b, error) && !error;
-}
-
 void WritePlot(const fs::path& path, cv::Mat plot, bool overwrite) {
-  std::error_code error;
-  Require(overwrite || !fs::exists(path, error), DisplayName(path), " exists already");
+  AtomicFile::RemoveStale(path.parent_path());
   cv::cvtColor(plot, plot, cv::COLOR_BGR2RGB);
   const Picture picture({.width = plot.cols, .height = plot.rows});
   for (int y = 0; y < plot.rows; ++y) {
     std::memcpy(picture.Row(y), plot.ptr(y), static_cast<std::size_t>(plot.cols) * 3);
   }
-  WritePicture(path, *FormatOfExtension(path), picture);
+  WritePicture(path, *FormatOfExtension(path), picture, {.overwrite = overwrite});
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "apps/option_values.h"
 #include "engine/cpu_budget.h"
 #include "ops/error.h"
+#include "pipeline/read_number.h"
 
 namespace tessera {
 namespace {

@@ -1,8 +1,10 @@
 #include "pipeline/atomic_file.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -80,12 +82,44 @@ bool RemoveIfStale(const std::filesystem::path& temporary) {
   return removed;
 }
 
+std::filesystem::path OrCurrent(const std::filesystem::path& folder) {
+  return folder.empty() ? "." : folder;
+}
+
+// Puts the first file in the second one's place unless that is taken. Returns whether it did, with
+// the system's reason in errno.
+bool RenameToNew(const char* from, const char* to) {
+  if (::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return true;
+  if (errno != EINVAL && errno != ENOSYS) return false;
+  // The file system or the system does not know how to.
+  if (::link(from, to) == 0) {
+    ::unlink(from);
+    return true;
+  }
+  if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS) return false;
+  // It has no second names for a file either: others have the moment between the two calls.
+  struct stat taken = {};
+  if (::lstat(to, &taken) == 0) {
+    errno = EEXIST;
+    return false;
+  }
+  return ::rename(from, to) == 0;
+}
+
 // Best effort: not every file system can.
 void SyncFolder(const std::filesystem::path& folder) {
-  const int fd = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int fd = ::open(OrCurrent(folder).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
   (void)::fsync(fd);
   ::close(fd);
+}
+
+// Links there lead to files that programs have open (/dev/stdout, /dev/fd/3): it is these that are
+// meant, and not what has their names.
+bool IsInProc(const std::filesystem::path& path) {
+  struct statfs system = {};
+  return ::statfs(OrCurrent(path.parent_path()).c_str(), &system) == 0 &&
+         system.f_type == PROC_SUPER_MAGIC;
 }
 
 // What a path leads to.
@@ -100,6 +134,7 @@ Target Resolve(const std::filesystem::path& path) {
   std::filesystem::path file = path;
   for (int links = 0; std::filesystem::is_symlink(file, error); ++links) {
     Require(links < 40, "cannot write: too many levels of symbolic links");
+    Require(!IsInProc(file), "cannot write: is no file but what a program has open");
     file = file.parent_path() / std::filesystem::read_symlink(file, error);
   }
   Target target{.path = std::filesystem::weakly_canonical(file, error), .replaced_mode = {}};
@@ -111,6 +146,8 @@ Target Resolve(const std::filesystem::path& path) {
   target.replaced_mode = old.st_mode & 07777;
   return target;
 }
+
+constexpr const char* kExistsAlready = "exists already; --overwrite replaces it";
 
 // Throws Error unless a file can be created in `folder`, or with `makes_folder` the folder first.
 void CheckFolder(const std::filesystem::path& folder, bool makes_folder) {
@@ -136,8 +173,14 @@ void AtomicFile::CheckTarget(const std::filesystem::path& target, bool makes_fol
   CheckFolder(Resolve(target).path.parent_path(), makes_folder);
 }
 
-AtomicFile::AtomicFile(const std::filesystem::path& target) {
+void AtomicFile::CheckOverwrite(const std::filesystem::path& target, bool overwrite) {
+  Require(overwrite || !Resolve(target).replaced_mode, kExistsAlready);
+}
+
+AtomicFile::AtomicFile(const std::filesystem::path& target, bool overwrite)
+    : overwrite_(overwrite) {
   const Target resolved = Resolve(target);
+  Require(overwrite || !resolved.replaced_mode, kExistsAlready);
   target_ = resolved.path;
   OpenNames& open_names = TheOpenNames();
   std::lock_guard lock(open_names.mutex);
@@ -178,7 +221,10 @@ void AtomicFile::Commit() {
   {
     OpenNames& open_names = TheOpenNames();
     std::lock_guard lock(open_names.mutex);
-    RequireSystem(::rename(temporary_.c_str(), target_.c_str()) == 0, "cannot write");
+    const bool renamed = overwrite_ ? ::rename(temporary_.c_str(), target_.c_str()) == 0
+                                    : RenameToNew(temporary_.c_str(), target_.c_str());
+    Require(renamed || overwrite_ || errno != EEXIST, kExistsAlready);
+    RequireSystem(renamed, "cannot write");
     open_names.names.erase(temporary_);
   }
   SyncFolder(target_.parent_path());
@@ -193,7 +239,7 @@ void AtomicFile::AbandonAll() {
 std::size_t AtomicFile::RemoveStale(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> temporaries;
   std::error_code error;
-  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
+  for (std::filesystem::directory_iterator it(OrCurrent(folder), error), end; !error && it != end;
        it.increment(error))
     if (IsTemporaryName(it->path().filename().native())) temporaries.push_back(it->path());
   return static_cast<std::size_t>(

@@ -6,6 +6,7 @@
 #include <compare>
 #include <filesystem>
 #include <optional>
+#include <system_error>
 
 namespace tessera {
 
@@ -27,6 +28,17 @@ inline std::optional<struct stat> StatusOf(const std::filesystem::path& path) {
 
 inline bool IsFolder(const std::optional<struct stat>& status) {
   return status && S_ISDIR(status->st_mode);
+}
+
+// Whether both names lead to the same file, or would if it were there.
+inline bool SameFile(const std::filesystem::path& a, const std::filesystem::path& b) {
+  const auto status_a = StatusOf(a), status_b = StatusOf(b);
+  if (status_a && status_b) return IdOf(*status_a) == IdOf(*status_b);
+  if (status_a || status_b) return false;
+  std::error_code error;
+  const std::filesystem::path whole_a = std::filesystem::weakly_canonical(a, error);
+  if (error) return false;
+  return whole_a == std::filesystem::weakly_canonical(b, error) && !error;
 }
 
 }  // namespace tessera

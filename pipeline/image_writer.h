@@ -22,6 +22,8 @@ struct WriteOptions {
   std::optional<int> png_level = std::nullopt;
   // What of it the format can hold is written; it has to fit the picture (see metadata.h).
   Metadata metadata = {};
+  // Of a file that is there, or that others make meanwhile; else either is an Error.
+  bool overwrite = true;
 };
 
 struct PackedStrip {

@@ -19,7 +19,7 @@ PictureOutput::PictureOutput(std::filesystem::path path, ImageFormat format, con
     if (path_ == "-") {
       Require(::isatty(STDOUT_FILENO) == 0, "is a terminal; redirect it to a file or a program");
     } else {
-      file_.emplace(path_);
+      file_.emplace(path_, options.overwrite);
     }
     writer_ = MakeImageWriter(format, picture.format(), options, file_ ? file_->stream() : stdout);
   });

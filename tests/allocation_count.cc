@@ -11,7 +11,7 @@ std::atomic<int> allocations{0};
 
 }  // namespace
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if TESSERA_OWN_ALLOCATOR
 namespace {
 
 void Count() {
@@ -52,10 +52,14 @@ int posix_memalign(void** p, std::size_t alignment, std::size_t n) {
 namespace tessera {
 
 int CountAllocations(const std::function<void()>& work) {
-  allocations = 0;
-  counting = true;
+  const struct Counting {
+    Counting() {
+      allocations = 0;
+      counting = true;
+    }
+    ~Counting() { counting = false; }
+  } until_the_end;
   work();
-  counting = false;
   return allocations;
 }
 

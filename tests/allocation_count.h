@@ -5,12 +5,22 @@
 
 namespace tessera {
 
-// False in builds with a sanitizer, which owns the allocator.
+// GCC has macros of its own for this. __has_feature is no word to it, so that it needs an #if
+// alone.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kCountsAllocations = false;
-#else
-inline constexpr bool kCountsAllocations = true;
+#define TESSERA_OWN_ALLOCATOR 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+    __has_feature(memory_sanitizer)
+#define TESSERA_OWN_ALLOCATOR 0
 #endif
+#endif
+#ifndef TESSERA_OWN_ALLOCATOR
+#define TESSERA_OWN_ALLOCATOR 1
+#endif
+
+// False in builds with a sanitizer, which owns the allocator.
+inline constexpr bool kCountsAllocations = TESSERA_OWN_ALLOCATOR != 0;
 
 // Calls `work` and returns how many allocations the process made meanwhile, in whatever thread; 0
 // where they are not counted.

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "ops/error.h"
+#include "pipeline/atomic_file.h"
 #include "pipeline/display_name.h"
 #include "pipeline/file_status.h"
 #include "pipeline/picture_name.h"
@@ -22,9 +23,8 @@ std::unique_ptr<FrameSink> OpenFrameSink(const std::filesystem::path& path,
   if (IsFolder(status) || !path.has_filename()) return MakeFolderSink(path, options);
   if (!status && !HasVideoExtension(path) && path.native().find('%') != std::string::npos)
     return MakePatternSink(path, options);
-  Require(!status || options.overwrite, shown_name, ": exists already");
-  const auto source = StatusOf(options.source);
-  Require(!status || !source || IdOf(*status) != IdOf(*source), shown_name, ": is the input");
+  NamingFile(path, [&] { AtomicFile::CheckOverwrite(path, options.overwrite); });
+  Require(!status || !SameFile(path, options.source), shown_name, ": is the input");
   if (HasVideoExtension(path)) return MakeVideoSink(path, options);
   Require(!HasPictureExtension(path), shown_name,
           ": is a single picture; frames need a video, a folder, or a pattern like %04d",

@@ -17,8 +17,9 @@ using GroundTruth = std::map<std::int64_t, Box>;
 // five columns the first is the number of the frame, with eight they are the corners of a
 // quadrilateral (VOT), x1, y1, ..., x4, y4, which stands for the upright box with the same centre
 // and area. Empty lines and those that begin with '#' do not count. A first line without numbers is
-// a header; if it names x, y, w, h and perhaps frame, the columns are taken by these names, and
-// others are left out. Throws Error, which names file and line.
+// a header. It names, in any order, x, y, w, h (or width, height), or the corners x1, y1, x2, y2,
+// or those of a quadrilateral, x1, ..., y4, and perhaps frame; columns of other names are left out.
+// Throws Error, which names file and line.
 GroundTruth ReadGroundTruth(const std::filesystem::path& path);
 
 // The box of one of these lines, whatever follows it: of the first one, or, where they have numbers

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "ops/error.h"
-#include "pipeline/input_stream.h"
+#include "pipeline/text_lines.h"
 
 namespace tessera {
 
-// Reads lines of numbers that are separated by commas, semicolons, tabs or spaces. Lines that are
-// empty or begin with '#' are left out, separators at a line's end too. Holds one line at a time.
+// Reads lines of numbers that are separated by commas, semicolons, tabs or spaces. Lines without
+// any are left out, separators at a line's end and comments (text_lines.h) too.
 class NumberRows {
  public:
   // Reads the header: a first line without any number. "-" is standard input. Throws Error, which
@@ -35,18 +35,14 @@ class NumberRows {
   template <typename... Args>
   void RequireRow(bool condition, const Args&... reason) const {
     if (!condition) [[unlikely]]
-      Fail(StrCat(reason...));
+      lines_.Fail(StrCat(reason...));
   }
 
  private:
   bool NextWords();
-  [[noreturn]] void Fail(const std::string& reason) const;
 
-  std::string shown_name_;
-  FilePtr file_;
-  std::int64_t line_number_ = 0;
-  std::string line_;
-  std::vector<std::string_view> words_;  // of line_
+  TextLines lines_;
+  std::vector<std::string_view> words_;  // of the last line
   bool has_words_ = false;               // which Next has not given yet
   std::vector<std::string> header_;
   std::vector<double> row_;

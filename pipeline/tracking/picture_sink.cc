@@ -47,9 +47,8 @@ class PictureSink : public FrameSink {
   void Write(const Frame& frame) override {
     if (!std::exchange(prepared_, true)) Prepare();
     const ListedFile file = FileFor(frame);
-    Require(overwrite_ || !StatusOf(file.output), DisplayName(file.output), ": exists already");
     ToPicture(frame.pixels, picture_);
-    WritePicture(file.output, file.format, picture_);
+    WritePicture(file.output, file.format, picture_, {.overwrite = overwrite_});
   }
 
   void Close() override {}
@@ -64,7 +63,7 @@ class PictureSink : public FrameSink {
     std::error_code error;
     std::filesystem::create_directories(OrCurrent(folder_), error);
     Require(!error, DisplayName(folder_), ": cannot create the folder: ", error.message());
-    AtomicFile::RemoveStale(OrCurrent(folder_));
+    AtomicFile::RemoveStale(folder_);
   }
 
   bool overwrite_;
@@ -109,6 +108,10 @@ class PatternSink : public PictureSink {
   ImageFormat format_;
 };
 
+void RequireAbsent(const std::filesystem::path& file) {
+  NamingFile(file, [&] { AtomicFile::CheckOverwrite(file, false); });
+}
+
 // Pictures that may still have to be read must not be replaced.
 void CheckSource(const std::filesystem::path& folder, const SinkOptions& options) {
   if (!options.overwrite) return;
@@ -126,10 +129,7 @@ std::unique_ptr<FrameSink> MakeFolderSink(const std::filesystem::path& folder,
                                           const SinkOptions& options) {
   CheckSource(folder, options);
   if (!options.overwrite && IsFolder(StatusOf(folder))) {
-    const std::vector<std::filesystem::path> there = PicturesOfFolder(folder);
-    if (!there.empty())
-      throw Error(StrCat(DisplayName(folder), ": holds pictures already, like ",
-                         DisplayName(there[0].filename())));
+    for (const auto& picture : PicturesOfFolder(folder)) RequireAbsent(picture);
   }
   return std::make_unique<FolderSink>(folder, options.overwrite);
 }
@@ -143,10 +143,7 @@ std::unique_ptr<FrameSink> MakePatternSink(const std::filesystem::path& pattern,
   const std::filesystem::path folder = OrCurrent(name.Of(0).parent_path());
   CheckSource(folder, options);
   if (!options.overwrite && IsFolder(StatusOf(folder))) {
-    const std::vector<std::int64_t> there = name.Existing();
-    if (!there.empty())
-      throw Error(StrCat(DisplayName(pattern), ": there are such pictures already, like ",
-                         DisplayName(name.Of(there[0]).filename())));
+    for (const std::int64_t number : name.Existing()) RequireAbsent(name.Of(number));
   }
   return std::make_unique<PatternSink>(name, *format, options.overwrite);
 }

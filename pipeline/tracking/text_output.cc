@@ -1,8 +1,5 @@
 #include "pipeline/tracking/text_output.h"
 
-#include <cstdio>
-#include <system_error>
-
 #include "pipeline/display_name.h"
 #include "pipeline/require_system.h"
 
@@ -11,12 +8,8 @@ namespace tessera {
 TextOutput::TextOutput(const std::filesystem::path& path, bool overwrite)
     : shown_name_(path == "-" ? "standard output" : DisplayName(path)) {
   if (path == "-") return;
-  Naming(shown_name_, [&] {
-    std::error_code ignored;  // what cannot be looked at cannot be written either
-    Require(overwrite || !std::filesystem::exists(path, ignored),
-            "exists already; --overwrite replaces it");
-    file_.emplace(path);
-  });
+  AtomicFile::RemoveStale(path.parent_path());
+  Naming(shown_name_, [&] { file_.emplace(path, overwrite); });
 }
 
 void TextOutput::Write(std::string_view text) {

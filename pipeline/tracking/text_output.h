@@ -1,6 +1,7 @@
 // Text that is written piece by piece.
 #pragma once
 
+#include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -15,12 +16,13 @@ namespace tessera {
 class TextOutput {
  public:
   // "-" is standard output. Throws Error if the file cannot be written, or exists without
-  // `overwrite`.
+  // `overwrite`. Removes what programs that were killed left half written in its folder.
   TextOutput(const std::filesystem::path& path, bool overwrite);
 
   // Throws Error if the text could not be written. Files may find that out later, at Close.
   void Write(std::string_view text);
-  // Puts the file in its place. To be called at most once; without it nothing remains of the file.
+  // Puts the file in its place. Throws Error if others made one there meanwhile, unless
+  // `overwrite`. To be called at most once; without it nothing remains of the file.
   void Close();
 
  private:

@@ -10,10 +10,10 @@
 namespace tessera {
 
 struct TrackRecord {
-  std::int64_t frame = 0;
-  double seconds = 0;
-  Box box;
-  double score = 0;
+  std::int64_t frame = 0;  // number in the source, from 0
+  double seconds = 0;      // since the source's frame 0, as of Frame (frame_source.h)
+  Box box;                 // in pixels of the frame
+  double score = 0;        // of the target at the box, 0 to 1; in the frame it started in, 1
   bool lost = false;
 };
 

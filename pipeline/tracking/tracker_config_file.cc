@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -10,24 +10,15 @@
 
 #include "ops/error.h"
 #include "pipeline/display_name.h"
-#include "pipeline/input_stream.h"
+#include "pipeline/read_number.h"
+#include "pipeline/text_lines.h"
 #include "pipeline/tracking/tracker_config.h"
 
 namespace tessera {
 namespace {
 
-constexpr std::size_t kMaxFileBytes = 64 * 1024;
-constexpr std::size_t kMaxLine = 1024;
 constexpr int kMaxSize = 4096;  // of a patch
 constexpr double kNoLimit = std::numeric_limits<double>::max();
-
-constexpr std::string_view kBlank = " \t\r";
-
-std::string_view Trim(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(kBlank);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
-}
 
 // Text up to `delimiter`, which it takes from the front of `rest`.
 std::string_view Next(std::string_view& rest, std::string_view delimiters) {
@@ -39,14 +30,12 @@ std::string_view Next(std::string_view& rest, std::string_view delimiters) {
 
 template <typename Number>
 Number Parse(std::string_view text, Number least, Number most) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  Require(
-      error == std::errc() && end == text.data() + text.size() && value >= least && value <= most,
-      "'", text, "' is no ", std::is_integral_v<Number> ? "whole " : "", "number ",
-      most == std::numeric_limits<Number>::max() ? StrCat("of at least ", least)
-                                                 : StrCat("from ", least, " to ", most));
-  return value;
+  const std::optional<Number> value = ReadNumber(text, least, most);
+  Require(value.has_value(), "'", text, "' is no ", std::is_integral_v<Number> ? "whole " : "",
+          "number ",
+          most == std::numeric_limits<Number>::max() ? StrCat("of at least ", least)
+                                                     : StrCat("from ", least, " to ", most));
+  return *value;
 }
 
 std::array<float, 3> ParseThree(std::string_view text, float least) {
@@ -118,10 +107,8 @@ constexpr Key kKeys[] = {
 };
 
 void ReadLine(std::string_view line, TrackerConfig& config, std::set<std::string_view>& given) {
-  Require(line.size() <= kMaxLine, "too long for a line 'key = value'");
-  std::string_view rest = line.substr(0, line.find('#'));
-  if (Trim(rest).empty()) return;
-  Require(rest.find('=') != std::string_view::npos, "want 'key = value', got '", Trim(rest), "'");
+  Require(line.find('=') != std::string_view::npos, "want 'key = value', got '", line, "'");
+  std::string_view rest = line;
   const std::string_view name = Trim(Next(rest, "=")), value = Trim(rest);
   const auto* key = std::find_if(std::begin(kKeys), std::end(kKeys),
                                  [&](const Key& k) { return k.name == name; });
@@ -140,24 +127,18 @@ void ReadLine(std::string_view line, TrackerConfig& config, std::set<std::string
 }  // namespace
 
 TrackerConfig ReadTrackerConfig(const std::filesystem::path& path) {
-  const std::string shown_name = InputName(path);
-  const std::string text =
-      Naming(shown_name, [&] { return ReadToEnd(OpenInput(path).get(), kMaxFileBytes); });
+  TextLines lines(path);
   TrackerConfig config;
   std::set<std::string_view> given;
-  std::string_view rest = text;
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (rest.starts_with(kByteOrderMark)) rest.remove_prefix(kByteOrderMark.size());
-  for (int line = 1; !rest.empty(); ++line) {
-    const std::string_view content = Next(rest, "\n");
+  for (std::string_view line; !(line = lines.Next()).empty();) {
     try {
-      ReadLine(content, config, given);
+      ReadLine(line, config, given);
     } catch (const Error& error) {
-      throw FileError(StrCat(shown_name, ":", line, ": ", OneLine(error.what())));
+      lines.Fail(error.what());
     }
   }
-  Require(config.lost_below <= config.found_above, shown_name, ": lost_below, ", config.lost_below,
-          ", is more than found_above, ", config.found_above);
+  Require(config.lost_below <= config.found_above, lines.shown_name(), ": lost_below, ",
+          config.lost_below, ", is more than found_above, ", config.found_above);
   return config;
 }
 

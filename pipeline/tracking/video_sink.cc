@@ -6,7 +6,6 @@
 #include "ops/error.h"
 #include "pipeline/atomic_file.h"
 #include "pipeline/display_name.h"
-#include "pipeline/file_status.h"
 #include "pipeline/tracking/opencv_video.h"
 #include "pipeline/tracking/video_encoder.h"
 
@@ -16,9 +15,9 @@ namespace {
 class VideoSink : public FrameSink {
  public:
   VideoSink(const std::filesystem::path& path, const SinkOptions& options)
-      : path_(path), frames_per_second_(options.frames_per_second), overwrite_(options.overwrite) {
-    AtomicFile::RemoveStale(path_.parent_path().empty() ? "." : path_.parent_path());
-    NamingFile(path_, [&] { file_.emplace(path_); });
+      : path_(path), frames_per_second_(options.frames_per_second) {
+    AtomicFile::RemoveStale(path_.parent_path());
+    NamingFile(path_, [&] { file_.emplace(path_, options.overwrite); });
   }
 
   void Write(const Frame& frame) override {
@@ -43,8 +42,6 @@ class VideoSink : public FrameSink {
     NamingFile(path_, [&] {
       Require(encoder_.has_value(), "there was no frame to write");
       encoder_->Finish();
-      // Somebody may have made it meanwhile.
-      Require(overwrite_ || !StatusOf(path_), "exists already");
       file_->Commit();
     });
   }
@@ -52,7 +49,6 @@ class VideoSink : public FrameSink {
  private:
   std::filesystem::path path_;
   double frames_per_second_;
-  bool overwrite_;
   std::optional<AtomicFile> file_;
   std::optional<VideoEncoder> encoder_;  // from the first frame on
   cv::Size size_;

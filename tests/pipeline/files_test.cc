@@ -1,4 +1,5 @@
 // Files and their names.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 #include "ops/error.h"
 #include "pipeline/atomic_file.h"
 #include "pipeline/display_name.h"
+#include "pipeline/file_status.h"
 #include "pipeline/image_format.h"
 #include "tests/pipeline/file_size_limit.h"
 #include "tests/pipeline/test_pictures.h"
@@ -65,6 +67,93 @@ TEST(AtomicFile, KeepsPermissionsAndFollowsLinks) {
   struct stat status = {};
   ASSERT_EQ(::stat((folder / "target").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0640u);
+}
+
+constexpr const char* kExists = "exists already; --overwrite replaces it";
+
+TEST(AtomicFile, ReplacesNothingUnlessItMay) {
+  const TemporaryFolder folder;
+  WriteBytes(folder / "out", "old");
+  std::filesystem::create_symlink("out", folder / "link");
+  for (const char* name : {"out", "link"}) {
+    EXPECT_THAT([&] { AtomicFile(folder / name, false); }, testing::ThrowsMessage<Error>(kExists));
+    EXPECT_THAT([&] { AtomicFile::CheckOverwrite(folder / name, false); },
+                testing::ThrowsMessage<Error>(kExists));
+    EXPECT_NO_THROW(AtomicFile::CheckOverwrite(folder / name, true));
+  }
+  EXPECT_NO_THROW(AtomicFile::CheckOverwrite(folder / "new", false));
+  EXPECT_EQ(ReadBytes(folder / "out"), "old");
+  EXPECT_EQ(folder.NumFiles(), 2u);
+}
+
+TEST(AtomicFile, KeepsWhatOthersMadeMeanwhileUnlessItMayReplaceIt) {
+  const TemporaryFolder folder;
+  std::filesystem::create_symlink("target", folder / "link");
+  for (const char* name : {"file", "link", "dangling"}) {
+    SCOPED_TRACE(name);
+    AtomicFile file(folder / name, false), replacing(folder / name, true);
+    Put(file, "own");
+    Put(replacing, "own");
+    if (name == std::string("dangling")) {
+      std::filesystem::create_symlink("nowhere", folder / name);
+    } else {
+      WriteBytes(folder / name, "theirs");
+    }
+    EXPECT_THAT([&] { file.Commit(); }, testing::ThrowsMessage<Error>(kExists));
+    if (name != std::string("dangling")) {
+      EXPECT_EQ(ReadBytes(folder / name), "theirs");
+    }
+    replacing.Commit();
+    EXPECT_EQ(ReadBytes(folder / name), "own");
+  }
+  EXPECT_EQ(folder.NumFiles(), 4u);
+}
+
+TEST(AtomicFile, IsTheFirstOfManyThatMayNotReplaceEachOther) {
+  const TemporaryFolder folder;
+  AtomicFile first(folder / "out", false), second(folder / "out", false);
+  Put(first, "first");
+  Put(second, "second");
+  first.Commit();
+  EXPECT_THROW(second.Commit(), Error);
+  EXPECT_EQ(ReadBytes(folder / "out"), "first");
+}
+
+// /dev/stdout leads through such a link to the file that a shell has redirected it to.
+TEST(AtomicFile, RefusesWhatAProgramHasOpen) {
+  const TemporaryFolder folder;
+  WriteBytes(folder / "log", "precious");
+  const int fd = ::open((folder / "log").c_str(), O_WRONLY | O_APPEND);
+  ASSERT_GE(fd, 0);
+  const std::string number = std::to_string(fd);
+  std::filesystem::create_symlink("/proc/self/fd/" + number, folder / "link");
+  for (const std::filesystem::path& path :
+       {std::filesystem::path("/proc/self/fd") / number, std::filesystem::path("/dev/fd") / number,
+        folder / "link"})
+    for (const bool overwrite : {false, true})
+      EXPECT_THAT([&] { AtomicFile(path, overwrite); },
+                  testing::ThrowsMessage<Error>(HasSubstr("what a program has open")))
+          << path;
+  ::close(fd);
+  EXPECT_EQ(ReadBytes(folder / "log"), "precious");
+}
+
+TEST(SameFile, SeesThroughNames) {
+  const TemporaryFolder folder;
+  WriteBytes(folder / "a", "x");
+  WriteBytes(folder / "b", "x");
+  std::filesystem::create_symlink("a", folder / "link");
+  std::filesystem::create_hard_link(folder / "a", folder / "second");
+  std::filesystem::create_symlink("new", folder / "dangling");
+  const std::filesystem::path here = folder.path();
+  EXPECT_TRUE(SameFile(here / "a", here / "." / "a"));
+  EXPECT_TRUE(SameFile(here / "a", here / "link"));
+  EXPECT_TRUE(SameFile(here / "a", here / "second"));
+  EXPECT_TRUE(SameFile(here / "new", here / "." / "new"));
+  EXPECT_TRUE(SameFile(here / "no" / ".." / "new", here / "new"));
+  EXPECT_FALSE(SameFile(here / "a", here / "b"));
+  EXPECT_FALSE(SameFile(here / "a", here / "new"));
+  EXPECT_FALSE(SameFile(here / "new", here / "newer"));
 }
 
 TEST(AtomicFile, FollowsLinksToWhatIsNotThereYet) {

@@ -145,6 +145,22 @@ TEST_F(Trail, HasAGapWhereTheTargetWasLost) {
   EXPECT_GT(Strength(frame, 42), 0);
 }
 
+TEST_F(Trail, IsAsStrongWhereItsStepsMeetAsBetweenThem) {
+  const cv::Mat frame = After(TrackPainter(50), Never);
+  const auto at = [&](int x) { return int{frame.at<cv::Vec3b>(200, x)[1]}; };
+  for (int x = 150; x < 330; ++x) EXPECT_NEAR(at(x), at(x + 1), 4) << x;
+}
+
+TEST_F(Trail, BeginsAnewInFramesOfAnotherSize) {
+  TrackPainter painter(50);
+  cv::Mat small(300, 400, CV_8UC3, kGround), large(600, 900, CV_8UC3, kGround);
+  for (int i = 0; i < 30; ++i) painter.Paint(Record({48.0 + 5 * i, 198, 4, 4}), small);
+  painter.Paint(Record({700, 500, 4, 4}), large);
+  EXPECT_EQ(Count(large, cv::Rect(0, 0, 600, 600), IsChanged), 0);
+  painter.Paint(Record({800, 500, 4, 4}), large);
+  EXPECT_GT(Count(large, cv::Rect(740, 495, 20, 20), IsChanged), 40);
+}
+
 TEST(TrackPainter, BoxesBeyondTheFrameAreCutOff) {
   const cv::Mat partly = Painted({320, 240}, Record({-50, -30, 150, 120}));
   EXPECT_GT(Count(partly, cv::Rect(95, 20, 10, 60), IsGreen), 60);  // the right side

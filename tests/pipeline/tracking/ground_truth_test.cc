@@ -64,7 +64,7 @@ TEST_F(GroundTruthFile, AHeaderMayNameTheColumns) {
   EXPECT_THAT(Read("frame,time,x,y,w,h,score,lost\n5,0.2,1,2,30,40,0.9,0\n"),
               UnorderedElementsAre(Pair(5, kFirst)));
   EXPECT_THAT(Read("h w y x\n40 30 2 1\n"), UnorderedElementsAre(Pair(0, kFirst)));
-  // Names that say nothing leave it to the number of columns.
+  EXPECT_THAT(Read("frame x1 y1 x2 y2\n3 1 2 31 42\n"), UnorderedElementsAre(Pair(3, kFirst)));
   EXPECT_THAT(Read("x1,y1,x2,y2,x3,y3,x4,y4\n10,20,30,20,30,60,10,60\n"),
               UnorderedElementsAre(Pair(0, Box{10, 20, 21, 41})));
 }
@@ -94,13 +94,15 @@ TEST_F(GroundTruthFile, AQuadrilateralBecomesTheUprightBoxOfItsAreaAndCentre) {
 
 TEST_F(GroundTruthFile, ErrorsNameFileAndLine) {
   const auto at = [](const char* line, const char* reason) {
-    return AllOf(HasSubstr("truth.txt: line " + std::string(line) + ": "), HasSubstr(reason));
+    return AllOf(HasSubstr("truth.txt:" + std::string(line) + ": "), HasSubstr(reason));
   };
   EXPECT_THAT(ErrorOf("1,2,3,4\n\n1,2,x,4\n"), at("3", "no number: x"));
   EXPECT_THAT(ErrorOf("x,y,w,h\n1,2,3,4\nx,y,w,h\n"), at("3", "no number: x"));
   EXPECT_THAT(ErrorOf("1,2,3,4\n1,2,3\n"), at("2", "3 columns instead of 4"));
   EXPECT_THAT(ErrorOf("1,2,3,4\n1,2,3,4,5\n"), at("2", "5 columns instead of 4"));
   EXPECT_THAT(ErrorOf("frame,x,y,w,h\n1,2,3,4\n"), at("2", "4 columns instead of 5"));
+  EXPECT_THAT(ErrorOf("\nleft,top,right,bottom\n1,2,3,4\n"), at("2", "a header has to name x, y"));
+  EXPECT_THAT(ErrorOf("x,y,w\n1,2,3\n"), at("1", "a header has to name"));
   EXPECT_THAT(ErrorOf("1,2,3,4,5,6\n"), at("1", "6 columns"));
   EXPECT_THAT(ErrorOf("1,2,3\n"), at("1", "3 columns"));
   EXPECT_THAT(ErrorOf("1,,3,4\n"), at("1", "missing"));

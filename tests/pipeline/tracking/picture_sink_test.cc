@@ -156,7 +156,8 @@ TEST(FolderSink, HoldsCompletePicturesOnly) {
 TEST(FolderSink, TellsWhatCannotBeWritten) {
   const TemporaryFolder folder;
   WriteBytes(folder / "file", "x");
-  EXPECT_THAT(SinkError(folder / "file"), EndsWith("file: exists already"));
+  EXPECT_THAT(SinkError(folder / "file"),
+              EndsWith("file: exists already; --overwrite replaces it"));
   EXPECT_THAT(SinkError(folder / "file", {.overwrite = true}), EndsWith("file: is no folder"));
   EXPECT_THAT(SinkError(folder / "file" / "sub"), HasSubstr("is no folder"));
   EXPECT_THAT(SinkError(folder / "x.png"), HasSubstr("is a single picture"));
@@ -183,7 +184,8 @@ TEST(PatternSink, NamesPicturesByTheFramesNumbers) {
 TEST(PatternSink, ReplacesOnlyWhatItMay) {
   const TemporaryFolder folder;
   WriteNumbered(folder / "f%d.png", 3);
-  EXPECT_THAT(SinkError(folder / "f%d.png"), HasSubstr("like f0.png"));
+  EXPECT_THAT(SinkError(folder / "f%d.png"),
+              EndsWith("f0.png: exists already; --overwrite replaces it"));
   EXPECT_EQ(SinkError(folder / "g%d.png"), "");
   EXPECT_EQ(SinkError(folder / "f%02d.png"), "");
   WriteNumbered(folder / "f%d.png", 2, {.overwrite = true}, {8, 8});

@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <limits>
 #include <locale>
@@ -150,6 +152,39 @@ TEST_F(RecordFile, WhatIsThereIsKeptUnlessItMayBeOverwritten) {
               ThrowsMessage<Error>(AllOf(HasSubstr("boxes.out: "), HasSubstr("exists already"))));
   EXPECT_EQ(ReadBytes(path_), "precious");
   EXPECT_EQ(Written(RecordFormat::kCsv, {kFirst}), std::string(kHeader) + kFirstLine);
+}
+
+TEST_F(RecordFile, WhatOthersMakeDuringTheRunIsKeptUnlessItMayBeOverwritten) {
+  for (const bool overwrite : {false, true}) {
+    std::filesystem::remove(path_);
+    RecordWriter writer(path_, RecordFormat::kCsv, overwrite);
+    writer.Write(kFirst);
+    WriteBytes(path_, "precious");
+    if (overwrite) {
+      writer.Close();
+      EXPECT_EQ(ReadBytes(path_), std::string(kHeader) + kFirstLine);
+    } else {
+      EXPECT_THAT(
+          [&] { writer.Close(); },
+          ThrowsMessage<Error>(HasSubstr("boxes.out: exists already; --overwrite replaces it")));
+      EXPECT_EQ(ReadBytes(path_), "precious");
+    }
+  }
+  EXPECT_EQ(folder_.NumFiles(), 1U);
+}
+
+TEST_F(RecordFile, WhatAKilledRunLeftIsRemovedByTheNext) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    RecordWriter writer(path_, RecordFormat::kCsv, false);
+    writer.Write(kFirst);
+    ::kill(::getpid(), SIGKILL);
+  }
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  ASSERT_EQ(folder_.NumFiles(), 1U);
+  Written(RecordFormat::kJson, {});
+  EXPECT_EQ(folder_.NumFiles(), 1U);
+  EXPECT_EQ(ReadBytes(path_), "[\n]\n");
 }
 
 TEST_F(RecordFile, PlacesThatCannotBeWrittenAreErrors) {

@@ -94,7 +94,7 @@ TEST_F(StepFile, NoStepsAreAHeader) {
 
 TEST_F(StepFile, ErrorsNameFileAndLine) {
   const auto at = [](int line, const char* reason) {
-    return AllOf(HasSubstr("steps.csv: line " + std::to_string(line) + ": "), HasSubstr(reason));
+    return AllOf(HasSubstr("steps.csv:" + std::to_string(line) + ": "), HasSubstr(reason));
   };
   EXPECT_THAT(ErrorOf(kHeader + kLine + "1,2,3\n"), at(3, "3 columns instead of 17"));
   EXPECT_THAT(ErrorOf("frame,x,y,w,h\n0,1,2,3,4\n"), at(1, "columns"));

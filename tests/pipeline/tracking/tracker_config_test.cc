@@ -168,8 +168,7 @@ TEST_F(TrackerConfigFile, LimitsOfScoresHaveAnOrder) {
 }
 
 TEST_F(TrackerConfigFile, OtherFilesAreErrors) {
-  EXPECT_THAT(ErrorOf(std::string(100'000, '#')), HasSubstr("more than 65536 bytes"));
-  EXPECT_EQ(ErrorOf(std::string(5000, 'a')), ":1: too long for a line 'key = value'");
+  EXPECT_EQ(ErrorOf(std::string(5000, 'a')), ":1: the line is too long");
   EXPECT_EQ(ErrorOf(std::string("\b\0\x12\n", 4)).find_first_of("\b\x12\n"), std::string::npos);
   for (const std::filesystem::path& path : {folder_ / "none.cfg", folder_.path()}) {
     try {

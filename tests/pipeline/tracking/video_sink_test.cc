@@ -145,7 +145,8 @@ TEST(VideoSink, ReplacesOnlyWhatItMay) {
   std::filesystem::create_symlink("clip.mp4", folder / "link.mp4");
   const std::string old = ReadBytes(folder / "clip.mp4");
   for (const char* name : {"clip.mp4", "link.mp4"}) {
-    EXPECT_THAT(SinkError(folder / name), EndsWith(std::string(name) + ": exists already"));
+    EXPECT_THAT(SinkError(folder / name),
+                EndsWith(std::string(name) + ": exists already; --overwrite replaces it"));
     EXPECT_THAT(SinkError(folder / name, {.overwrite = true, .source = folder / "clip.mp4"}),
                 EndsWith(std::string(name) + ": is the input"));
   }
