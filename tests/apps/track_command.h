@@ -66,7 +66,7 @@ inline cv::Mat MarkerFrame(int frame, cv::Size size = {320, 240}) {
 inline void WriteMarkerVideo(const std::filesystem::path& path, int frames, double rate = 20,
                              cv::Size size = {320, 240}) {
   WriteFrames(path, frames, [&](std::int64_t i) { return MarkerFrame(static_cast<int>(i), size); },
-              {.frames_per_second = rate});
+              {.frames_per_second = rate, .overwrite = true});
 }
 
 struct CsvRow {
