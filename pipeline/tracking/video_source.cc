@@ -6,6 +6,7 @@
 
 #include "ops/error.h"
 #include "pipeline/display_name.h"
+#include "pipeline/tracking/file_parts.h"
 #include "pipeline/tracking/opencv_video.h"
 #include "pipeline/tracking/video_probe.h"
 
@@ -91,6 +92,8 @@ class VideoSource : public FrameSource {
         fewer && !input_.file.empty() ? ExtentOf(input_.file, options_.stop) : VideoExtent();
     if (options_.stopped()) return;
     Require(!extent.cut_off, "is cut off: it ended after ", frames(), of_all, " frames");
+    // OpenCV counts what is there of them.
+    Require(!LacksItsEnd(input_.file), "is cut off: it ended after ", frames(), " frames");
     Require(lost_ == 0, "is damaged: ", lost_, " of ", frames(), " frames cannot be decoded");
     Require(!extent.damaged, "is damaged: there were only ", frames(), of_all, " frames");
     // A few of the last frames may be missing: those of a stream that was cut out of a longer one
