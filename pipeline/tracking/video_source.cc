@@ -25,6 +25,7 @@ class VideoSource : public FrameSource {
         next_(options.start),
         rate_(RateOf(*capture_)),
         announced_(AnnouncedFrames(*capture_)) {
+    info_.colors = input_.colors;
     info_.frames_per_second = rate_ / static_cast<double>(options_.every);
     Naming(input_.shown_name, [&] { Require(GrabTo(0) || options_.stopped(), "holds no frames"); });
     if (announced_ <= next_) return;
