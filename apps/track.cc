@@ -180,9 +180,10 @@ int Run(TrackArguments& arguments) {
     the_run_began = true;
     std::unique_ptr<FrameSink> sink;
     if (!arguments.output.empty()) {
-      sink = OpenFrameSink(
-          arguments.output,
-          {.frames_per_second = rate, .overwrite = arguments.overwrite, .source = arguments.input});
+      sink = OpenFrameSink(arguments.output, {.frames_per_second = rate,
+                                              .colors = info.colors,
+                                              .overwrite = arguments.overwrite,
+                                              .source = arguments.input});
     }
     code = kInputFailed;
     TrackOutputs outputs(arguments, reference);

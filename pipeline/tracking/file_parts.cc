@@ -69,27 +69,58 @@ PartBytes KindOf(std::string_view head) {
   return nullptr;
 }
 
+// The bytes from there on, fewer at the file's end, none if it cannot be read.
+std::string BytesAt(std::ifstream& stream, std::uint64_t at, std::size_t count) {
+  std::string bytes(count, '\0');
+  stream.clear();
+  stream.seekg(static_cast<std::streamoff>(at));
+  stream.read(bytes.data(), static_cast<std::streamsize>(count));
+  bytes.resize(static_cast<std::size_t>(stream.gcount()));
+  return bytes;
+}
+
+// 0 if it is no transport stream.
+std::size_t PacketBytes(std::ifstream& stream) {
+  constexpr std::size_t kPackets = 3;  // that have to begin as they should
+  for (const std::size_t time_bytes : {0, 4}) {
+    const std::size_t packet = 188 + time_bytes;
+    const std::string bytes = BytesAt(stream, 0, kPackets * packet);
+    bool all = bytes.size() == kPackets * packet;
+    for (std::size_t at = time_bytes; all && at < bytes.size(); at += packet)
+      all = bytes[at] == '\x47';
+    if (all) return packet;
+  }
+  return 0;
+}
+
 }  // namespace
 
 bool EndsInsideItsParts(const std::filesystem::path& file) {
   std::error_code error;
   const std::uint64_t size = std::filesystem::file_size(file, error);
   std::ifstream stream(file, std::ios::binary);
-  if (error || !stream) return false;
+  if (error) return false;
   PartBytes part_bytes = nullptr;
   for (std::uint64_t at = 0; at < size;) {
-    char head[kMaxHead];
-    stream.seekg(static_cast<std::streamoff>(at));
-    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kMaxHead, size - at));
-    if (!stream.read(head, static_cast<std::streamsize>(count))) return false;
-    if (at == 0) part_bytes = KindOf({head, count});
+    const std::string head = BytesAt(stream, at, kMaxHead);
+    if (at == 0) part_bytes = KindOf(head);
     if (part_bytes == nullptr) return false;
-    const std::optional<std::uint64_t> bytes = part_bytes({head, count});
+    const std::optional<std::uint64_t> bytes = part_bytes(head);
     if (!bytes || *bytes == kToTheEnd) return false;
     if (*bytes > size - at) return true;
     at += *bytes;
   }
   return false;
+}
+
+bool LacksItsEnd(const std::filesystem::path& file) {
+  std::error_code error;
+  const std::uint64_t size = std::filesystem::file_size(file, error);
+  std::ifstream stream(file, std::ios::binary);
+  if (error) return false;
+  if (BytesAt(stream, 0, 4) == "GIF8") return BytesAt(stream, size - 1, 1) != ";";
+  const std::size_t packet = PacketBytes(stream);
+  return packet != 0 && size % packet != 0;
 }
 
 }  // namespace tessera

@@ -11,4 +11,9 @@ namespace tessera {
 // something else follows the parts. Reads a few bytes of each part.
 bool EndsInsideItsParts(const std::filesystem::path& file);
 
+// The file is of a kind that tells no length, and does not end as such do: an MPEG transport stream
+// (ISO/IEC 13818-1) that is no whole number of packets, of 188 bytes or 192 with a time, or a GIF
+// without its trailer. False for other files. Reads a few bytes.
+bool LacksItsEnd(const std::filesystem::path& file);
+
 }  // namespace tessera

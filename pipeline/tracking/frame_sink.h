@@ -13,6 +13,7 @@ namespace tessera {
 
 struct SinkOptions {
   double frames_per_second = 25;  // of a video
+  ColorCoding colors = kRec601;   // that a video states; it is made by the matrix of Rec. 601
   bool overwrite = false;
   // What the frames come from, as for OpenFrameSource: not overwritten in any case.
   std::filesystem::path source = {};

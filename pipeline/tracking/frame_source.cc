@@ -91,8 +91,12 @@ std::unique_ptr<FrameSource> OpenVideoFile(const std::string& input, const std::
     throw Error(StrCat(shown_name, ": ",
                        is_file ? WhyUnreadable(FileUrl(input), options.stop) : "is no video"));
   }
-  return MakeVideoSource(std::move(capture),
-                         {.shown_name = shown_name, .file = is_file ? input : ""}, options);
+  return MakeVideoSource(
+      std::move(capture),
+      {.shown_name = shown_name,
+       .file = is_file ? input : "",
+       .colors = is_file ? ColorsOf(FileUrl(input), options.stop) : ColorCoding()},
+      options);
 }
 
 std::unique_ptr<FrameSource> OpenUrl(const std::string& url, const std::string& shown_name,

@@ -40,11 +40,22 @@ struct SourceOptions {
   bool stopped() const { return stop != nullptr && *stop; }
 };
 
+// How the colours of a video are coded, by the numbers of ITU-T H.273; 2: it does not say.
+struct ColorCoding {
+  int primaries = 2, transfer = 2, matrix = 2;
+  friend bool operator==(const ColorCoding&, const ColorCoding&) = default;
+};
+inline constexpr ColorCoding kRec601 = {.matrix = 6};
+
 struct SourceInfo {
   // Of the frames that Read returns; 0 if nobody knows. Where it varies, what the container states.
   double frames_per_second = 0;
   // That Read will return, as far as the source knows: for some videos an estimate.
   std::optional<std::int64_t> frames = std::nullopt;
+  // That a video file states; kRec601 for pictures and RGB. Frames are converted by the matrix of
+  // Rec. 601 all the same, as OpenCV does: a video that is made of them with these colours stated
+  // (SinkOptions) looks like this one.
+  ColorCoding colors = {};
   bool live = false;      // a camera or stream: counted from its first frame; does not wait
   bool pictures = false;  // frames are files of their own
 };

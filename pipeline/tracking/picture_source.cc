@@ -46,6 +46,7 @@ class PictureSource : public FrameSource {
     if (options.end) files_.resize(std::min(files_.size(), static_cast<std::size_t>(*options.end)));
     if (!note.empty()) notes_.Add(std::move(note));
     info_.pictures = true;
+    info_.colors = kRec601;
     info_.frames = static_cast<std::int64_t>((files_.size() - next_ - 1) / every_ + 1);
   }
 

@@ -50,9 +50,10 @@ std::vector<TrackStep> ReadSteps(const std::filesystem::path& path) {
                       " is no length of a box");
       return number();
     };
-    const auto state = [&] { return Tracker::State{number(), number(), length(), length()}; };
+    const auto start = [&] { return Tracker::State{number(), number(), length(), length()}; };
+    const auto state = [&] { return Tracker::State{number(), number(), number(), number()}; };
     steps.push_back({.frame = whole(),
-                     .before = state(),
+                     .before = start(),
                      .step = {.window = {whole(), whole(), whole()},
                               .row = whole(),
                               .column = whole(),

@@ -16,7 +16,9 @@ namespace tessera {
 
 struct TrackResult {
   Box box;
-  double score = 0;   // of the target at that box, 0 to 1, as the network gave it
+  // 0 to 1, as the network gave it: of what is in that box; while it is lost, of the likeliest
+  // thing at the place that was searched.
+  double score = 0;
   bool lost = false;  // the box is where the target was last seen, moved into the frame
 };
 
@@ -55,7 +57,9 @@ class Tracker {
 
   const TrackerConfig& config() const;
 
-  // Begins, or begins anew, with the target in that box. It may lie in the frame only in part.
+  // Begins, or begins anew, with the target in that box. It may lie in the frame only in part. Its
+  // centre is taken to be x + (width - 1) / 2, half a pixel from where Update has it, as in
+  // NanoTrack's demo.
   // Throws Error if the box is empty, no number, or wholly outside.
   void Init(const FrameView& frame, const Box& box);
 

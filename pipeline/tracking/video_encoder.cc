@@ -107,7 +107,8 @@ struct Dictionary {
 };
 
 // Null if there is no such encoder, or it does not take such frames.
-CodecPtr OpenEncoder(const Codec& codec, cv::Size size, AVRational rate, bool global_header) {
+CodecPtr OpenEncoder(const Codec& codec, cv::Size size, AVRational rate, const ColorCoding& colors,
+                     bool global_header) {
   const AVCodec* encoder = ::avcodec_find_encoder_by_name(codec.encoder);
   if (encoder == nullptr) return nullptr;
   CodecPtr context(RequireMemory(::avcodec_alloc_context3(encoder)));
@@ -116,7 +117,9 @@ CodecPtr OpenEncoder(const Codec& codec, cv::Size size, AVRational rate, bool gl
   context->pix_fmt = codec.pixels;
   context->framerate = rate;
   context->time_base = ::av_inv_q(rate);
-  context->colorspace = AVCOL_SPC_SMPTE170M;
+  context->color_primaries = static_cast<AVColorPrimaries>(colors.primaries);
+  context->color_trc = static_cast<AVColorTransferCharacteristic>(colors.transfer);
+  context->colorspace = static_cast<AVColorSpace>(colors.matrix);
   context->color_range = codec.pixels == AV_PIX_FMT_YUVJ420P ? AVCOL_RANGE_JPEG : AVCOL_RANGE_MPEG;
   // It takes longer than all that is done to make the frames. More threads hold more frames.
   constexpr int kMaxThreads = 16;
@@ -173,7 +176,7 @@ void VideoEncoder::Impl::Drain() {
 }
 
 VideoEncoder::VideoEncoder(const std::filesystem::path& path, std::FILE* out, cv::Size size,
-                           double frames_per_second)
+                           double frames_per_second, const ColorCoding& colors)
     : impl_(std::make_unique<Impl>()) {
   const Container* container = ContainerOf(path);
   Require(container != nullptr, "no video format has this extension; known are ",
@@ -193,7 +196,7 @@ VideoEncoder::VideoEncoder(const std::filesystem::path& path, std::FILE* out, cv
       impl_->note = StrCat(codec.name, " has no odd sizes like ", size.width, "x", size.height);
       continue;
     }
-    impl_->encoder = OpenEncoder(codec, size, rate, global_header);
+    impl_->encoder = OpenEncoder(codec, size, rate, colors, global_header);
     impl_->codec = codec.name;
     if (impl_->encoder != nullptr) break;
     if (impl_->note.empty()) impl_->note = StrCat("there is no encoder of ", codec.name, " for it");

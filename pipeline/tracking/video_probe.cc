@@ -14,6 +14,7 @@
 
 extern "C" {
 #include <libavformat/avformat.h>
+#include <libavutil/pixdesc.h>
 }
 
 namespace tessera {
@@ -98,6 +99,19 @@ std::string WhyUnreadable(const std::string& url, const std::atomic<bool>* stop)
   }
   return input.video() == nullptr ? "holds no video, or its index is cut off"
                                   : "its video cannot be decoded";
+}
+
+ColorCoding ColorsOf(const std::string& url, const std::atomic<bool>* stop) {
+  Input input(stop);
+  if (input.Open(url) < 0 || input.video() == nullptr) return {};
+  const AVCodecParameters& codec = *input.video()->codecpar;
+  const AVPixFmtDescriptor* pixels =
+      ::av_pix_fmt_desc_get(static_cast<AVPixelFormat>(codec.format));
+  const bool rgb =
+      pixels != nullptr && (pixels->flags & (AV_PIX_FMT_FLAG_RGB | AV_PIX_FMT_FLAG_PAL)) != 0;
+  if (rgb || codec.color_space == AVCOL_SPC_RGB) return kRec601;
+  return {
+      .primaries = codec.color_primaries, .transfer = codec.color_trc, .matrix = codec.color_space};
 }
 
 VideoExtent ExtentOf(const std::filesystem::path& file, const std::atomic<bool>* stop) {

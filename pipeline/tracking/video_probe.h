@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <string>
 
+#include "pipeline/tracking/frame_source.h"
+
 namespace tessera {
 
 // A file as FFmpeg wants to be told of it, whatever characters its name has.
@@ -13,6 +15,9 @@ std::string FileUrl(const std::filesystem::path& path);
 // Why a video cannot be opened, in words. Tries it for some seconds at most, or until `stop` is
 // true (it may be null).
 std::string WhyUnreadable(const std::string& url, const std::atomic<bool>* stop);
+
+// The colours that its head states; kRec601 if they are not coded as luma and chroma.
+ColorCoding ColorsOf(const std::string& url, const std::atomic<bool>* stop);
 
 // What is in a video, whether or not it can be decoded.
 struct VideoExtent {

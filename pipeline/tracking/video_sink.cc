@@ -15,7 +15,7 @@ namespace {
 class VideoSink : public FrameSink {
  public:
   VideoSink(const std::filesystem::path& path, const SinkOptions& options)
-      : path_(path), frames_per_second_(options.frames_per_second) {
+      : path_(path), frames_per_second_(options.frames_per_second), colors_(options.colors) {
     AtomicFile::RemoveStale(path_.parent_path());
     NamingFile(path_, [&] { file_.emplace(path_, options.overwrite); });
   }
@@ -24,7 +24,7 @@ class VideoSink : public FrameSink {
     NamingFile(path_, [&] {
       if (!encoder_) {
         size_ = frame.pixels.size();
-        encoder_.emplace(path_, file_->stream(), size_, frames_per_second_);
+        encoder_.emplace(path_, file_->stream(), size_, frames_per_second_, colors_);
         if (!encoder_->note().empty())
           notes_.Add(StrCat(DisplayName(path_), ": written as ", encoder_->codec(), ": ",
                             encoder_->note()));
@@ -49,6 +49,7 @@ class VideoSink : public FrameSink {
  private:
   std::filesystem::path path_;
   double frames_per_second_;
+  ColorCoding colors_;
   std::optional<AtomicFile> file_;
   std::optional<VideoEncoder> encoder_;  // from the first frame on
   cv::Size size_;

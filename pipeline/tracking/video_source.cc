@@ -6,6 +6,7 @@
 
 #include "ops/error.h"
 #include "pipeline/display_name.h"
+#include "pipeline/tracking/file_parts.h"
 #include "pipeline/tracking/opencv_video.h"
 #include "pipeline/tracking/video_probe.h"
 
@@ -24,6 +25,7 @@ class VideoSource : public FrameSource {
         next_(options.start),
         rate_(RateOf(*capture_)),
         announced_(AnnouncedFrames(*capture_)) {
+    info_.colors = input_.colors;
     info_.frames_per_second = rate_ / static_cast<double>(options_.every);
     Naming(input_.shown_name, [&] { Require(GrabTo(0) || options_.stopped(), "holds no frames"); });
     if (announced_ <= next_) return;
@@ -91,6 +93,8 @@ class VideoSource : public FrameSource {
         fewer && !input_.file.empty() ? ExtentOf(input_.file, options_.stop) : VideoExtent();
     if (options_.stopped()) return;
     Require(!extent.cut_off, "is cut off: it ended after ", frames(), of_all, " frames");
+    // OpenCV counts what is there of them.
+    Require(!LacksItsEnd(input_.file), "is cut off: it ended after ", frames(), " frames");
     Require(lost_ == 0, "is damaged: ", lost_, " of ", frames(), " frames cannot be decoded");
     Require(!extent.damaged, "is damaged: there were only ", frames(), of_all, " frames");
     // A few of the last frames may be missing: those of a stream that was cut out of a longer one

@@ -24,6 +24,7 @@ struct VideoInput {
   // that OpenCV counted more frames is no proof, and is only noted.
   std::filesystem::path file = {};
   std::optional<std::chrono::milliseconds> patience = std::nullopt;  // with a server
+  ColorCoding colors = {};
 };
 
 // Goes on from `capture`, of which it takes frame 0 at once. Throws Error, which names the input,

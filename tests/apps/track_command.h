@@ -66,7 +66,7 @@ inline cv::Mat SquareFrame(int frame, cv::Size size = {320, 240}) {
 inline void WriteSquareVideo(const std::filesystem::path& path, int frames, double rate = 20,
                              cv::Size size = {320, 240}) {
   WriteFrames(path, frames, [&](std::int64_t i) { return SquareFrame(static_cast<int>(i), size); },
-              {.frames_per_second = rate});
+              {.frames_per_second = rate, .overwrite = true});
 }
 
 struct CsvRow {

@@ -78,6 +78,23 @@ TEST_P(CutVideos, SayHowFarTheyGot) {
 
 INSTANTIATE_TEST_SUITE_P(All, CutVideos, testing::Values("mp4", "mov", "mkv", "avi", "webm"));
 
+// They tell no length, but end in the middle of something.
+TEST(CutStreams, AreNoticed) {
+  const TemporaryFolder folder;
+  WriteNumbered(folder / "other.mkv", kFrames);
+  Remux(folder / "other.mkv", folder / "clip.ts");
+  const std::string bytes = ReadBytes(folder / "clip.ts");
+  ASSERT_EQ(bytes.size() % 188, 0u);
+  for (const std::size_t cut : {bytes.size() - 1, bytes.size() / 2 / 188 * 188 + 100}) {
+    WriteBytes(folder / "cut.ts", bytes.substr(0, cut));
+    const ReadFrames frames = ReadAllFrames(folder / "cut.ts");
+    EXPECT_GT(frames.contents.size(), 10u);
+    EXPECT_EQ(frames.error, StrCat((folder / "cut.ts").string(), ": is cut off: it ended after ",
+                                   frames.contents.size(), " frames"));
+  }
+  EXPECT_EQ(ReadAllFrames(folder / "clip.ts").error, "");
+}
+
 class FileParts : public testing::Test {
  protected:
   bool Ends(const std::string& bytes) const {
@@ -135,6 +152,25 @@ TEST_F(FileParts, OfMatroskaAreElements) {
   EXPECT_FALSE(Ends(first + Bytes("\x18\x53\x80\x67\x01\xFF\xFF\xFF\xFF\xFF\xFF\xFF"
                                   "1"sv)));
   EXPECT_FALSE(Ends(first + Bytes("\0\0\0"sv)));
+}
+
+TEST_F(FileParts, OfStreamsAreWhole) {
+  std::string packet(188, '\0');
+  packet[0] = '\x47';
+  const auto lacks = [&](const std::string& bytes) {
+    WriteBytes(folder_ / "x", bytes);
+    return LacksItsEnd(folder_ / "x");
+  };
+  EXPECT_FALSE(lacks(packet + packet + packet));
+  EXPECT_TRUE(lacks(packet + packet + packet + packet.substr(0, 187)));
+  const std::string timed = "time" + packet;
+  EXPECT_FALSE(lacks(timed + timed + timed));
+  EXPECT_TRUE(lacks(timed + timed + timed + packet));
+  EXPECT_FALSE(lacks("GIF89a and so on;"));
+  EXPECT_TRUE(lacks("GIF89a and so on"));
+  EXPECT_FALSE(lacks("G"));
+  EXPECT_FALSE(lacks(""));
+  EXPECT_FALSE(LacksItsEnd(folder_ / "none"));
 }
 
 TEST_F(FileParts, OfOtherFilesAreUnknown) {

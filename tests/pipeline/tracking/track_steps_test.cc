@@ -71,7 +71,7 @@ TEST_F(StepFile, NumbersComeBackAsTheyWere) {
   for (int i = 0; i < 100; ++i) {
     const double x = std::sqrt(i + 2.0) * std::pow(10, i % 40 - 20);
     steps.push_back({.frame = 1LL << (i % 53),
-                     .before = {x, -x, x / 3, 1 / x},
+                     .before = {x, -x, std::sqrt(i + 3.0), 1 / std::sqrt(i + 3.0)},
                      .step = {.window = {-i, i * i, 1},
                               .row = i,
                               .column = 100 - i,
@@ -84,6 +84,14 @@ TEST_F(StepFile, NumbersComeBackAsTheyWere) {
   const auto read = ReadSteps(path_);
   ASSERT_EQ(read.size(), steps.size());
   for (std::size_t i = 0; i < steps.size(); ++i) EXPECT_EQ(Values(read[i]), Values(steps[i]));
+}
+
+TEST_F(StepFile, StatesToStartFromHaveSizes) {
+  for (const double bad : {0.0, -5.0, 1e300}) {
+    const TrackStep step{.frame = 1, .before = {10, 10, 20, bad}, .step = {}, .after = {}};
+    WriteSteps(path_, {step}, true);
+    EXPECT_THAT(ErrorOf(ReadBytes(path_)), HasSubstr("h0 is no length of a box"));
+  }
 }
 
 TEST_F(StepFile, NoStepsAreAHeader) {

@@ -90,6 +90,21 @@ TEST(VideoSink, NotesWhatItCannotDoBest) {
                                                  HasSubstr("no odd sizes like 64x47"))));
 }
 
+// HD video is mostly of Rec. 709 (1), and so is what is made of it. AVI has no place for it.
+TEST(VideoSink, StatesTheColoursOfItsSource) {
+  const TemporaryFolder folder;
+  for (const char* name : {"clip.mp4", "clip.mov", "clip.mkv", "clip.webm"}) {
+    for (const ColorCoding& colors : {kRec601, ColorCoding{1, 1, 1}, ColorCoding{2, 2, 2}}) {
+      WriteNumbered(folder / name, 3, {.colors = colors, .overwrite = true});
+      const ReadFrames frames = ReadAllFrames(folder / name);
+      EXPECT_EQ(frames.info.colors.primaries, colors.primaries) << name;
+      EXPECT_EQ(frames.info.colors.transfer, colors.transfer) << name;
+      EXPECT_EQ(frames.info.colors.matrix, colors.matrix) << name;
+      EXPECT_EQ(frames.contents, Range(0, 3)) << name;  // converted in one way in any case
+    }
+  }
+}
+
 TEST(VideoSink, ScalesFramesToTheFirstOnesSize) {
   const TemporaryFolder folder;
   const auto sink = OpenFrameSink(folder / "clip.mkv", {});
