@@ -70,7 +70,7 @@ TEST_F(TrackUsage, TheBoxMayBeInAFile) {
   WriteBytes(Path("init.txt"), "30,40\n");
   ExpectFailure(2, {"init.txt"}, {video_, "--init", Path("init.txt")});
   WriteBytes(Path("init.txt"), "0,0,0,0\n30,40,40,40\n");
-  ExpectFailure(2, {"init.txt", "line 1", "no box"}, {video_, "--init", Path("init.txt")});
+  ExpectFailure(2, {"init.txt:1", "no box"}, {video_, "--init", Path("init.txt")});
   WriteBytes(Path("init.txt"), "1,30,40,40,40\n");
   ExpectFailure(2, {"init.txt", "no box of frame 0"}, {video_, "--init", Path("init.txt")});
   WriteBytes(Path("init.txt"), "# nothing else\n");

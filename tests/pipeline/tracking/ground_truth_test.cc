@@ -140,5 +140,21 @@ TEST_F(GroundTruthFile, LongFilesAreReadWhole) {
   EXPECT_EQ(truth.at(199'999), (Box{199'999, 2, 30, 40}));
 }
 
+TEST_F(GroundTruthFile, OneBoxIsOfTheFirstLineOrOfTheFrame) {
+  const auto read = [&](const std::string& text, std::int64_t frame) {
+    WriteBytes(path_, text);
+    return ReadBox(path_, frame);
+  };
+  // What follows does not matter.
+  EXPECT_EQ(read("1,2,30,40\n1.5,-2.25,31,100\n", 1), kFirst);
+  EXPECT_EQ(read("x,y,w,h\n1,2,30,40\nand more\n", 0), kFirst);
+  EXPECT_EQ(read("4,1.5,-2.25,31,100\n7,1,2,30,40\nand more\n", 7), kFirst);
+  EXPECT_THROW(read("0,0,0,0\n1,2,30,40\n", 0), Error);
+  EXPECT_THROW(read("nan,nan,nan,nan\n1,2,30,40\n", 0), Error);
+  EXPECT_THROW(read("4,1,2,30,40\n", 5), Error);
+  EXPECT_THROW(read("no numbers\n1,2,30,40\n", 0), Error);
+  EXPECT_THROW(read("", 0), Error);
+}
+
 }  // namespace
 }  // namespace tessera
