@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <functional>
 #include <opencv2/imgproc.hpp>
-#include <system_error>
 #include <utility>
 
 #include "ops/error.h"
@@ -56,10 +55,9 @@ void CheckOutputs(const TrackArguments& arguments) {
       Require(outputs[j].empty() || outputs[j] == "-" || !SameFile(outputs[j], output),
               DisplayName(output), ": two outputs cannot be the same file");
     }
-    std::error_code error;
-    Require(arguments.overwrite || !fs::exists(output, error) || fs::is_directory(output, error),
-            DisplayName(output), " exists already; --overwrite replaces it");
     // OUT may be more than a file.
+    if (i == 0 && IsFolder(StatusOf(output))) continue;
+    NamingFile(output, [&] { AtomicFile::CheckOverwrite(output, arguments.overwrite); });
     if (i > 0) NamingFile(output, [&] { AtomicFile::CheckTarget(output); });
   }
   Require(arguments.plot.empty() || FormatOfExtension(arguments.plot), DisplayName(arguments.plot),
