@@ -23,13 +23,13 @@
 #include "pipeline/atomic_file.h"
 #include "pipeline/display_name.h"
 #include "pipeline/format_text.h"
-#include "pipeline/tracking/frame_sink.h"
-#include "pipeline/tracking/frame_source.h"
 #include "pipeline/tracking/ground_truth.h"
 #include "pipeline/tracking/track_metrics.h"
 #include "pipeline/tracking/track_steps.h"
 #include "pipeline/tracking/track_video.h"
 #include "pipeline/tracking/tracker.h"
+#include "pipeline/video/frame_sink.h"
+#include "pipeline/video/frame_source.h"
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include "engine/cpu_budget.h"
 #include "ops/error.h"
 #include "pipeline/read_number.h"
-#include "pipeline/tracking/frame_sink.h"
+#include "pipeline/video/frame_sink.h"
 
 namespace tessera {
 namespace {

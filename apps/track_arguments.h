@@ -6,8 +6,8 @@
 #include <string>
 
 #include "pipeline/tracking/box.h"
-#include "pipeline/tracking/frame_source.h"
 #include "pipeline/tracking/tracker.h"
+#include "pipeline/video/frame_source.h"
 
 namespace tessera {
 

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "apps/track_arguments.h"
-#include "pipeline/tracking/frame_source.h"
 #include "pipeline/tracking/track_record.h"
 #include "pipeline/tracking/track_steps.h"
 #include "pipeline/tracking/tracker.h"
+#include "pipeline/video/frame_source.h"
 
 namespace tessera {
 

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "ops/error.h"
-#include "pipeline/tracking/shapes.h"
+#include "pipeline/tracking/drawing.h"
 
 namespace tessera {
 namespace {

@@ -6,9 +6,9 @@
 #include <optional>
 
 #include "pipeline/tracking/draw_track.h"
-#include "pipeline/tracking/frame_source.h"
 #include "pipeline/tracking/track_record.h"
 #include "pipeline/tracking/track_video.h"
+#include "pipeline/video/frame_source.h"
 
 namespace tessera {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "pipeline/tracking/frame_view.h"
+#include "pipeline/video/frame_view.h"
 
 namespace tessera {
 

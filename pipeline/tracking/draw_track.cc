@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "pipeline/format_text.h"
-#include "pipeline/tracking/shapes.h"
+#include "pipeline/tracking/drawing.h"
 
 namespace tessera {
 namespace {

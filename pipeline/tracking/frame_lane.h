@@ -8,8 +8,8 @@
 #include <mutex>
 #include <utility>
 
-#include "pipeline/tracking/frame_source.h"
 #include "pipeline/tracking/track_record.h"
+#include "pipeline/video/frame_source.h"
 
 namespace tessera {
 

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "pipeline/tracking/frame_lane.h"
-#include "pipeline/tracking/frame_source.h"
+#include "pipeline/video/frame_source.h"
 
 namespace tessera {
 

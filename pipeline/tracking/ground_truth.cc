@@ -13,7 +13,7 @@
 
 #include "ops/error.h"
 #include "pipeline/display_name.h"
-#include "pipeline/tracking/number_rows.h"
+#include "pipeline/number_rows.h"
 
 namespace tessera {
 namespace {

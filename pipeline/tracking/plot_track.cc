@@ -7,7 +7,7 @@
 #include <string>
 
 #include "pipeline/format_text.h"
-#include "pipeline/tracking/shapes.h"
+#include "pipeline/tracking/drawing.h"
 
 namespace tessera {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "ops/error.h"
 #include "pipeline/format_text.h"
-#include "pipeline/tracking/text_output.h"
+#include "pipeline/text_output.h"
 
 namespace tessera {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "pipeline/format_text.h"
-#include "pipeline/tracking/number_rows.h"
-#include "pipeline/tracking/text_output.h"
+#include "pipeline/number_rows.h"
+#include "pipeline/text_output.h"
 
 namespace tessera {
 namespace {

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "pipeline/tracking/draw_track.h"
-#include "pipeline/tracking/frame_sink.h"
-#include "pipeline/tracking/frame_source.h"
 #include "pipeline/tracking/track_record.h"
 #include "pipeline/tracking/tracker.h"
+#include "pipeline/video/frame_sink.h"
+#include "pipeline/video/frame_source.h"
 
 namespace tessera {
 

@@ -8,9 +8,9 @@
 
 #include "pipeline/tracking/box.h"
 #include "pipeline/tracking/crop.h"
-#include "pipeline/tracking/frame_view.h"
 #include "pipeline/tracking/siamese_network.h"
 #include "pipeline/tracking/tracker_config.h"
+#include "pipeline/video/frame_view.h"
 
 namespace tessera {
 

@@ -17,7 +17,7 @@
 #include "pipeline/tracking/box.h"
 #include "tests/apps/run_program.h"
 #include "tests/engine/test_model.h"
-#include "tests/pipeline/tracking/test_frames.h"
+#include "tests/pipeline/video/test_frames.h"
 #include "tests/temporary_folder.h"
 
 namespace tessera {

@@ -7,7 +7,7 @@
 #include "ops/error.h"
 #include "tests/pipeline/tracking/nanotrack.h"
 #include "tests/pipeline/tracking/synthetic_clip.h"
-#include "tests/pipeline/tracking/view_of.h"
+#include "tests/pipeline/video/view_of.h"
 #include "tests/shared_files.h"
 
 namespace tessera {

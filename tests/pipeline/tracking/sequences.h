@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "pipeline/tracking/frame_source.h"
 #include "pipeline/tracking/ground_truth.h"
+#include "pipeline/video/frame_source.h"
 
 namespace tessera {
 

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "pipeline/tracking/track_video.h"
-#include "tests/pipeline/tracking/test_frames.h"
+#include "tests/pipeline/video/test_frames.h"
 
 namespace tessera {
 

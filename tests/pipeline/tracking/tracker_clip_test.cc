@@ -9,7 +9,7 @@
 #include "tests/allocation_count.h"
 #include "tests/pipeline/tracking/nanotrack.h"
 #include "tests/pipeline/tracking/synthetic_clip.h"
-#include "tests/pipeline/tracking/view_of.h"
+#include "tests/pipeline/video/view_of.h"
 #include "tests/shared_files.h"
 
 namespace tessera {

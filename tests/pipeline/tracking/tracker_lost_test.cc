@@ -10,7 +10,7 @@
 #include "pipeline/tracking/tracker.h"
 #include "tests/allocation_count.h"
 #include "tests/pipeline/tracking/marker_network.h"
-#include "tests/pipeline/tracking/view_of.h"
+#include "tests/pipeline/video/view_of.h"
 
 namespace tessera {
 namespace {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/tracking/frame_source.h"
 #include "pipeline/tracking/ground_truth.h"
 #include "pipeline/tracking/track_metrics.h"
 #include "pipeline/tracking/tracker.h"
+#include "pipeline/video/frame_source.h"
 #include "tests/pipeline/tracking/nanotrack.h"
 #include "tests/pipeline/tracking/sequences.h"
 #include "tests/shared_files.h"
