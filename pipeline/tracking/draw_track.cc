@@ -31,8 +31,8 @@ void TrackPainter::Paint(const TrackRecord& record, cv::Mat& frame) {
   if (!drawn) return;
   const cv::Scalar& colour = record.lost ? kLost : kTracked;
   DrawOutline(frame, box, colour, width, record.lost ? LineStyle::kDashed : LineStyle::kSolid);
-  DrawTab(frame, (record.lost ? "lost " : "") + Fixed(record.score, 2), box, TabPlace::kAbove,
-          colour, width, std::max(9.0, side / 45.0));
+  DrawTab(frame, record.lost ? "lost" : Fixed(record.score, 2), box, TabPlace::kAbove, colour,
+          width, std::max(9.0, side / 45.0));
 }
 
 void TrackPainter::TakeStep(const std::optional<cv::Point2d>& centre, cv::Size frame, int width) {

@@ -8,12 +8,13 @@
 
 #include "pipeline/format_text.h"
 #include "pipeline/tracking/drawing.h"
+#include "pipeline/tracking/presence.h"
 
 namespace tessera {
 namespace {
 
 // The page, in its pixels.
-constexpr int kLeft = 72, kRight = 32, kTop = 28;  // margins
+constexpr int kLeft = 84, kRight = 32, kTop = 28;  // margins
 constexpr int kMinWidth = 720;                     // between the margins left and right
 constexpr int kChartTop = 60, kChartHeight = 200;  // from the picture's lower side
 constexpr int kStrip = 8;                          // height of the colours of time
@@ -98,7 +99,8 @@ void DrawWay(cv::Mat& picture, double scale, std::span<const TrackRecord> record
   if (records.size() > 1) mark(records.back(), 1, "end", TabPlace::kBelow);
 }
 
-// The score over the frames within `area` of the page.
+// The score over the frames within `area` of the page. Networks are sure of nearly everything: what
+// tells them apart is the logit, whose scale this is.
 class ScoreChart {
  public:
   ScoreChart(cv::Mat& page, const cv::Rect& area, const Frames& frames)
@@ -121,7 +123,8 @@ class ScoreChart {
  private:
   double X(double time) const { return area_.x + time * area_.width; }
   double Y(double score) const {
-    return area_.y + (1 - std::clamp(score, 0.0, 1.0)) * area_.height;
+    static const double low = Logit(0.1), high = Logit(0.999995);
+    return area_.y + (high - std::clamp(Logit(score), low, high)) / (high - low) * area_.height;
   }
 
   // From the first lost frame to the next that is not.
@@ -146,10 +149,10 @@ class ScoreChart {
 
   void DrawScoreAxis() {
     DrawText(page_, "score", {1.0 * area_.x, area_.y - 14.0}, kLetters, kInk);
-    for (const double score : {0.0, 0.25, 0.5, 0.75, 1.0}) {
+    for (const double score : {0.1, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999}) {
       const int y = static_cast<int>(Y(score));
       cv::line(page_, {area_.x, y}, {area_.br().x, y}, kGrid);
-      const std::string text = Fixed(score, 2);
+      const std::string text = Shortest(score);
       DrawText(page_, text, {area_.x - 12 - TextWidth(text, kLetters), y + kLetters / 2}, kLetters,
                kInk);
     }

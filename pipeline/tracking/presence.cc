@@ -10,13 +10,13 @@ namespace {
 // usual one with it; it must not follow one that goes behind something.
 constexpr double kRise = 0.1, kFall = 0.06;
 
+}  // namespace
+
 double Logit(double score) {
   constexpr double kMargin = 1e-9;  // beyond it float32 says nothing
   const double p = std::clamp(score, kMargin, 1 - kMargin);
   return std::log(p / (1 - p));
 }
-
-}  // namespace
 
 Presence::Presence(double lost_below, double found_above)
     : lost_below_(Logit(lost_below)), found_above_(Logit(found_above)) {}

@@ -5,9 +5,13 @@
 
 namespace tessera {
 
+// log(score / (1 - score)), for a score from 0 to 1; those that float32 does not tell from 0 and 1
+// give -20.7 and 20.7.
+double Logit(double score);
+
 // Scores of some targets stay at 0.95 where those of others stay at 0.9999, and come down slowly
 // when a target turns; without the target, something else in the picture may still reach 0.95. So
-// what counts is the logit, log(score / (1 - score)), beside what it usually was.
+// what counts is the logit beside what it usually was.
 //
 // A frame is one of doubt if its score is below `lost_below`, or its logit has come down from the
 // usual one, on the way to that of `lost_below`, to less than kLostShare of it. A target is lost

@@ -59,8 +59,9 @@ std::optional<int> NanoTrackNamed(std::string_view name);
 // From a text file of lines "key = value"; '#' begins a comment. Keys are the names of the fields
 // above; those of `pixels` are `colours` (BGR or RGB), `mean` and `deviation` (three numbers each);
 // `score` is softmax, sigmoid or probability, `box` is pixels, log-pixels or cells. What is not
-// given keeps its default. samples/tracker-configs has one. Throws Error, which names file and
-// line, for unknown keys, keys that are given twice and values that cannot be.
+// given keeps its default, or has the value of NanoTrack's version `base` (v1, v2 or v3), if that
+// is the first key. samples/tracker-configs has one. Throws Error, which names file and line, for
+// unknown keys, keys that are given twice and values that cannot be.
 TrackerConfig ReadTrackerConfig(const std::filesystem::path& path);
 
 }  // namespace tessera

@@ -63,6 +63,8 @@ Choice ParseChoice(std::string_view text,
   throw Error(StrCat("'", text, "' is none of ", all));
 }
 
+constexpr std::string_view kBase = "base";
+
 struct Key {
   std::string_view name;
   void (*set)(TrackerConfig& config, std::string_view value);
@@ -71,6 +73,12 @@ struct Key {
 using Config = TrackerConfig;
 using Text = std::string_view;
 constexpr Key kKeys[] = {
+    {kBase,
+     [](Config& c, Text v) {
+       const std::optional<int> version = NanoTrackNamed(v);
+       Require(version.has_value(), "'", v, "' is none of v1, v2, v3");
+       c = NanoTrackConfig(*version);
+     }},
     {"name", [](Config& c, Text v) { c.name = v; }},
     {"template_size", [](Config& c, Text v) { c.template_size = Parse(v, 1, kMaxSize); }},
     {"search_size", [](Config& c, Text v) { c.search_size = Parse(v, 1, kMaxSize); }},
@@ -117,6 +125,7 @@ void ReadLine(std::string_view line, TrackerConfig& config, std::set<std::string
     for (const Key& k : kKeys) all += StrCat(all.empty() ? "" : ", ", k.name);
     throw Error(StrCat("no key is called '", name, "' (keys: ", all, ")"));
   }
+  Require(name != kBase || given.empty(), "'", kBase, "' comes before all others");
   Require(given.insert(key->name).second, "'", name, "' is given twice");
   Naming(std::string(name), [&] {
     Require(!value.empty(), "has no value");

@@ -136,8 +136,10 @@ TEST(PlotTrack, ShowsTheScoreAtItsHeight) {
     EXPECT_LE(line.height, 6);
     return page.rows - line.y;
   };
-  EXPECT_NEAR(height(0.75) - height(0.25), height(0.5) * 2 - height(0.25) * 2, 2);
-  EXPECT_GT(height(0.75) - height(0.25), 60);
+  // Evenly in logits.
+  EXPECT_NEAR(height(0.9) - height(0.5), height(0.5) - height(0.1), 2);
+  EXPECT_NEAR(height(0.9999) - height(0.999), height(0.999) - height(0.99), 2);
+  EXPECT_GT(height(0.9999) - height(0.1), 100);
   EXPECT_EQ(height(7), height(1));  // stays on the chart
 }
 

@@ -121,7 +121,7 @@ TEST_F(TrackerConfigFile, ErrorsNameLineKeyAndReason) {
   EXPECT_EQ(ErrorOf("# a\n\nname = \n"), ":3: name: has no value");
   EXPECT_EQ(ErrorOf("name = # b"), ":1: name: has no value");
   EXPECT_THAT(ErrorOf("size = 3"),
-              StartsWith(":1: no key is called 'size' (keys: name, template_"));
+              StartsWith(":1: no key is called 'size' (keys: base, name, template_"));
   EXPECT_THAT(ErrorOf("Name = 3"), StartsWith(":1: no key is called 'Name'"));
   EXPECT_THAT(ErrorOf("= 3"), StartsWith(":1: no key is called ''"));
   EXPECT_EQ(ErrorOf("rate = 0.1\nstride = 8\nrate = 0.1\n"), ":3: 'rate' is given twice");
@@ -129,6 +129,17 @@ TEST_F(TrackerConfigFile, ErrorsNameLineKeyAndReason) {
             ":1: score: 'Softmax' is none of softmax, sigmoid, probability");
   EXPECT_EQ(ErrorOf("box = ltrb"), ":1: box: 'ltrb' is none of pixels, log-pixels, cells");
   EXPECT_EQ(ErrorOf("colours = rgb"), ":1: colours: 'rgb' is none of BGR, RGB");
+}
+
+TEST_F(TrackerConfigFile, MayChangeAVersionOfNanoTrack) {
+  const TrackerConfig config = Read("base = v2\nlost_below = 0\n"), v2 = NanoTrackConfig(2);
+  EXPECT_EQ(config.lost_below, 0);
+  EXPECT_EQ(config.found_above, v2.found_above);
+  EXPECT_EQ(config.rate, v2.rate);
+  EXPECT_EQ(config.name, v2.name);
+  EXPECT_EQ(ErrorOf("base = v4"), ":1: base: 'v4' is none of v1, v2, v3");
+  EXPECT_EQ(ErrorOf("rate = 0.5\nbase = v2"), ":2: 'base' comes before all others");
+  EXPECT_EQ(ErrorOf("base = v1\nbase = v2"), ":2: 'base' comes before all others");
 }
 
 TEST_F(TrackerConfigFile, RefusesNumbersThatCannotBe) {
