@@ -137,9 +137,9 @@ TEST(PlotTrack, ShowsTheScoreAtItsHeight) {
     return page.rows - line.y;
   };
   // Evenly in logits.
-  EXPECT_NEAR(height(0.8) - height(0.5), height(0.5) - height(0.2), 2);
+  EXPECT_NEAR(height(0.7) - height(0.5), height(0.5) - height(0.3), 2);
   EXPECT_NEAR(height(0.9999) - height(0.999), height(0.999) - height(0.99), 2);
-  EXPECT_GT(height(0.9999) - height(0.2), 100);
+  EXPECT_GT(height(0.9999) - height(0.3), 100);
   EXPECT_EQ(height(7), height(1));  // stays on the chart
 }
 
