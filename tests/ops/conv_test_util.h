@@ -1,16 +1,21 @@
 // Running kernels by themselves, for tests.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "ops/op.h"
+#include "ops/reorder.h"
+#include "simd/cpu_target.h"
 
 namespace tessera {
 
@@ -64,5 +69,21 @@ inline void RunKernel(const Kernel& kernel, const std::vector<TensorView>& input
               .scratch = scratch.data(),
               .scratch_stride = stride});
 }
+
+inline Tensor ToLayout(const Tensor& t, Layout layout) {
+  if (t.layout() == layout) return t.Clone();
+  Tensor out(t.dtype(), t.shape(), layout);
+  RunKernel(*MakeReorder(t.shape(), t.layout(), layout), {t.view()}, out, 1);
+  return out;
+}
+
+// A test for each instruction set, by its name.
+class TargetTest : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { ASSERT_TRUE(ForceCpuTarget(GetParam())); }
+  void TearDown() override { ForceCpuTarget(AvailableCpuTargets().front()); }
+
+  std::mt19937 random_{20240607};
+};
 
 }  // namespace tessera
