@@ -117,6 +117,7 @@ extern const OpDef kPowOp;
 extern const OpDef kQLinearConvOp;
 extern const OpDef kQLinearMatMulOp;
 extern const OpDef kQuantizeLinearOp;
+extern const OpDef kQuantizedConvOp;
 extern const OpDef kRangeOp;
 extern const OpDef kReciprocalOp;
 extern const OpDef kReduceL1Op;
@@ -284,6 +285,7 @@ const OpDef* const kOps[] = {
     &kQLinearConvOp,
     &kQLinearMatMulOp,
     &kQuantizeLinearOp,
+    &kQuantizedConvOp,
     &kRangeOp,
     &kReciprocalOp,
     &kReduceL1Op,

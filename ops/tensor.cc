@@ -208,7 +208,23 @@ BlockedLayout::BlockedLayout(const Shape& nchw)
   image_stride = plane_stride * blocks;
 }
 
+ChannelsLastLayout::ChannelsLastLayout(const Shape& nchw)
+    : images(nchw[0]),
+      channels(nchw[1]),
+      height(nchw[2]),
+      width(nchw[3]),
+      pixel_stride(PixelStride(channels)),
+      row_stride(width * pixel_stride),
+      image_stride(height * row_stride) {}
+
+std::int64_t ChannelsLastLayout::PixelStride(std::int64_t channels) {
+  return channels <= 4 ? 4 : (channels + 15) / 16 * 16;
+}
+
 std::size_t StorageBytes(DType type, const Shape& shape, Layout layout) {
+  if (layout == Layout::kChannelsLast) {
+    return static_cast<std::size_t>(ChannelsLastLayout(shape).NumBytes());
+  }
   const auto elements =
       layout == Layout::kBlocked ? BlockedLayout(shape).NumFloats() : shape.NumElements();
   return static_cast<std::size_t>(elements) * SizeOf(type);

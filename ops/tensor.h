@@ -141,6 +141,10 @@ enum class Layout : std::uint8_t {
   // pad the last block hold anything; kernels must not let them reach real ones. See BlockedLayout
   // for strides.
   kBlocked,
+  // NHWC: elements of one byte, rank 4. The channels of a pixel lie side by side, padded to a
+  // multiple of 16 bytes, or of 4 up to 4 channels. Channels that pad a pixel hold anything;
+  // kernels must not let them reach real ones. See ChannelsLastLayout for strides.
+  kChannelsLast,
 };
 
 // Strides of a tensor in Layout::kBlocked, in floats: channel c of pixel (y, x) of image n is at
@@ -157,6 +161,22 @@ struct BlockedLayout {
   std::int64_t row_stride, plane_stride, image_stride;
 
   std::int64_t NumFloats() const { return images * image_stride; }
+};
+
+// Strides of a tensor in Layout::kChannelsLast, in bytes: channel c of pixel (y, x) of image n is
+// at
+//   n * image_stride + y * row_stride + x * pixel_stride + c.
+// Pixels, rows and images follow each other without gaps.
+struct ChannelsLastLayout {
+  explicit ChannelsLastLayout(const Shape& nchw);
+
+  // Bytes from one pixel to the next.
+  static std::int64_t PixelStride(std::int64_t channels);
+
+  std::int64_t images, channels, height, width;
+  std::int64_t pixel_stride, row_stride, image_stride;
+
+  std::int64_t NumBytes() const { return images * image_stride; }
 };
 
 // Bytes that a tensor takes in memory.

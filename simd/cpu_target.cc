@@ -5,6 +5,10 @@
 #include <cstdint>
 #include <cstdlib>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd/cpu_target.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
@@ -45,6 +49,39 @@ std::int64_t RunnableTargets() {
   return runnable;
 }
 
+// Whether this CPU has AVX-512 VNNI or, for AVX2, AVX-VNNI. (That the registers can be used is
+// known from the target.) Intel SDM, CPUID leaf 7.
+bool CpuHasVnni(std::int64_t target) {
+#if defined(__x86_64__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (target == HWY_AVX3) return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c >> 11 & 1);
+  if (target == HWY_AVX2) return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
+#endif
+  static_cast<void>(target);
+  return false;
+}
+
+struct CpuTarget {
+  std::int64_t bit;
+  bool vnni;
+  std::string name() const { return std::string(hwy::TargetName(bit)) + (vnni ? "_VNNI" : ""); }
+};
+
+std::vector<CpuTarget> RunnableCpuTargets() {
+  std::vector<CpuTarget> list;
+  const std::int64_t runnable = RunnableTargets();
+  for (int i = 0; i < 63; ++i) {  // Highway orders targets best first
+    const std::int64_t bit = std::int64_t{1} << i;
+    if (!(runnable & bit)) continue;
+    if (CpuHasVnni(bit)) list.push_back({bit, true});
+    list.push_back({bit, false});
+  }
+  return list;
+}
+
+// Unless a target without it was asked for.
+bool use_vnni = true;
+
 // Kernels are dispatched from static initialisers on, so the environment is read there too.
 const std::string missing_target = [] {
   const char* name = std::getenv("TESSERA_TARGET");
@@ -53,32 +90,36 @@ const std::string missing_target = [] {
 
 }  // namespace
 
-std::string CpuTargetName() { return hwy::TargetName(HWY_DYNAMIC_DISPATCH(ThisTarget)()); }
+bool HasVnni() {
+  static const bool avx3 = CpuHasVnni(HWY_AVX3), avx2 = CpuHasVnni(HWY_AVX2);
+  if (!use_vnni) return false;
+  const std::int64_t target = HWY_DYNAMIC_DISPATCH(ThisTarget)();
+  return (target == HWY_AVX3 && avx3) || (target == HWY_AVX2 && avx2);
+}
+
+std::string CpuTargetName() {
+  return CpuTarget{HWY_DYNAMIC_DISPATCH(ThisTarget)(), HasVnni()}.name();
+}
 
 const std::string& MissingCpuTarget() { return missing_target; }
 
 std::vector<std::string> AvailableCpuTargets() {
   std::vector<std::string> names;
-  const std::int64_t runnable = RunnableTargets();
-  for (int bit = 0; bit < 63; ++bit) {  // Highway orders targets best first
-    const std::int64_t target = std::int64_t{1} << bit;
-    if (runnable & target) names.emplace_back(hwy::TargetName(target));
-  }
+  for (const CpuTarget& target : RunnableCpuTargets()) names.push_back(target.name());
   return names;
 }
 
 bool ForceCpuTarget(std::string_view name) {
   std::string wanted = Lower(name);
-  if (wanted == "avx512") wanted = "avx3";
+  if (wanted.starts_with("avx512")) wanted.replace(0, 6, "avx3");
   // Highway has its baseline in two forms, of which a build holds one (a GCC bug breaks the other).
   if (wanted == "scalar" || wanted == "emu128") wanted = Lower(hwy::TargetName(HWY_STATIC_TARGET));
   if (wanted == "sse4.2") wanted = "sse4";
-  const std::int64_t runnable = RunnableTargets();
-  for (int bit = 0; bit < 63; ++bit) {
-    const std::int64_t target = std::int64_t{1} << bit;
-    if (!(runnable & target) || Lower(hwy::TargetName(target)) != wanted) continue;
-    hwy::SetSupportedTargetsForTest(target);
+  for (const CpuTarget& target : RunnableCpuTargets()) {
+    if (Lower(target.name()) != wanted) continue;
+    hwy::SetSupportedTargetsForTest(target.bit);
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    use_vnni = target.vnni;
     return true;
   }
   return false;

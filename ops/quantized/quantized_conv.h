@@ -1,0 +1,112 @@
+// QuantizedConv: a convolution of uint8 with int8 weights, with sums in int32, that gives uint8 or
+// float32. Passes make it of QLinearConv and of DequantizeLinear -> Conv -> QuantizeLinear.
+//
+//   inputs:     X uint8 [N, C, H, W], W int8 [M, C / group, KH, KW], W's scales float32 [1] or [M],
+//               bias int32 [M] (optional), slope float32 [1] or [M] (kPRelu),
+//               addend uint8 of the output's shape (optional)
+//   attributes: those of Conv, "activation" and its operands as FusedConv has them
+//               (ops/epilogue.h; kNone, kRelu, kLeakyRelu, kPRelu, kClip and kHardSwish alone),
+//               "x_scale", "x_zero_point", "addend_scale", "addend_zero_point",
+//               "y_scale", "y_zero_point"; without "y_scale" the output is float32
+//
+// Every kernel computes these numbers, in float32 without fused multiply-adds, to the bit:
+//   sum = bias + sum of (x - x_zero_point) * w           int32; x is its zero point outside of X
+// To uint8, without addend and kHardSwish:
+//   v = sum * (sum < 0 ? negative : positive)            positive = x_scale * w_scale / y_scale,
+//                                                        negative = positive * slope
+//   y = clamp(round(v) + y_zero_point, lowest, highest)  bounds: 0, 255, and those of kRelu, kClip
+// Otherwise:
+//   r = sum * (sum < 0 ? negative : positive)            the same without y_scale
+//   r = clamp(r, alpha, beta) for kRelu and kClip; r * clamp(r * (1 / 6) + 0.5, 0, 1) for
+//   kHardSwish r = r + (addend - addend_zero_point) * addend_scale y = r, or clamp(round(r * (1 /
+//   y_scale)) + y_zero_point, 0, 255)
+// round() is half to even; slope is 1 but for kLeakyRelu and kPRelu.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "ops/conv.h"
+#include "simd/aligned_buffer.h"
+
+namespace tessera {
+
+inline constexpr std::size_t kQuantizedWeights = 1, kQuantizedWeightScale = 2, kQuantizedBias = 3,
+                             kQuantizedSlope = 4, kQuantizedAddend = 5;
+
+// Scale and zero point of a uint8 tensor: real = (q - zero_point) * scale.
+struct Quantization {
+  float scale = 1;
+  std::int32_t zero_point = 0;
+
+  bool operator==(const Quantization&) const = default;
+};
+
+// Attributes PREFIX_scale and PREFIX_zero_point.
+Quantization ReadQuantization(const OpNode& node, std::string_view prefix);
+void WriteQuantization(const Quantization& q, std::string_view prefix, Attributes& attributes);
+
+struct QuantizedConvParams {
+  ConvParams conv;  // with the activation
+  Quantization x, y, addend;
+  bool to_float = false;  // y is float32
+  bool has_addend = false;
+};
+
+// Throws Error for what does not fit together and for activations other than those above.
+QuantizedConvParams ReadQuantizedConv(const OpNode& node, const Shape& x, const Shape& w,
+                                      bool has_addend);
+
+// Constant operands; bias and slope may be null.
+struct QuantizedConvConstants {
+  std::shared_ptr<const Tensor> weights, weight_scale, bias, slope;
+};
+
+// What a kernel does to its sums, from the parameters above. Channels from M to `padded_channels`
+// are 0.
+struct QuantizedEpilogue {
+  QuantizedEpilogue(const QuantizedConvParams& params, const QuantizedConvConstants& constants,
+                    std::int64_t padded_channels);
+
+  AlignedBuffer bias;                // int32: bias - x_zero_point * sum of the channel's weights,
+                                     // so that kernels sum x * w
+  AlignedBuffer positive, negative;  // float32, see above
+  bool is_linear;                    // the first of the two forms above
+  bool has_slope;                    // some negative differs from its positive
+  std::int32_t lowest, highest;      // of y, 0 to 255
+  float clip_low, clip_high;         // of r, second form
+  bool is_hard_swish;
+  bool to_float, has_addend;
+  float inverse_y_scale;  // 1 / y_scale
+  std::int32_t y_zero_point;
+  Quantization addend;
+
+  const std::int32_t* Bias() const { return bias.As<std::int32_t>(); }
+  const float* Positive() const { return positive.As<float>(); }
+  const float* Negative() const { return negative.As<float>(); }
+
+  // The definition, for one element; `sum` includes bias.
+  std::uint8_t ToByte(std::int32_t sum, std::int64_t channel, std::uint8_t addend_value) const;
+  float ToFloat(std::int32_t sum, std::int64_t channel, std::uint8_t addend_value) const;
+};
+
+// Kernels. Inputs at run time are those of the operator.
+
+// Plain loops, row-major, every parameter.
+std::unique_ptr<Kernel> MakeReferenceQuantizedConv(const QuantizedConvParams& params,
+                                                   const QuantizedConvConstants& constants);
+
+// One group, any kernel, stride, dilation and pads: a matrix product of pixels, whose channels lie
+// side by side, with packed weights. X and the addend channels-last; Y channels-last, or float32
+// in `output_layout`.
+std::unique_ptr<Kernel> MakeQuantizedGemmConv(const QuantizedConvParams& params,
+                                              const QuantizedConvConstants& constants,
+                                              Layout output_layout, PackCache& packs);
+
+// As many groups as channels, in and out; channels-last.
+std::unique_ptr<Kernel> MakeQuantizedDepthwiseConv(const QuantizedConvParams& params,
+                                                   const QuantizedConvConstants& constants,
+                                                   PackCache& packs);
+
+}  // namespace tessera
