@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ops/elements.h"
+#include "ops/quantized/quantized_depthwise.h"
 
 namespace tessera {
 namespace {
@@ -54,6 +55,7 @@ enum class KernelKind { kReference, kGemm, kDepthwise };
 KernelKind ChooseKind(const QuantizedConvParams& p) {
   const ConvParams& conv = p.conv;
   static_cast<void>(conv);
+  if (IsQuantizedDepthwise(p)) return KernelKind::kDepthwise;
   return KernelKind::kReference;
 }
 
