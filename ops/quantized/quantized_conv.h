@@ -91,6 +91,14 @@ struct QuantizedEpilogue {
   float ToFloat(std::int32_t sum, std::int64_t channel, std::uint8_t addend_value) const;
 };
 
+// The order of channels in which four vectors of int32 become bytes without a permutation: within
+// each 128 bits of the bytes, four channels of each vector. Gives the channel, from the first of a
+// group of 4 * lanes, of lane `lane` of vector `vector` (0 to 3).
+constexpr std::int64_t QuadOrder(std::int64_t lanes, std::int64_t vector, std::int64_t lane) {
+  const std::int64_t block = lanes < 4 ? lanes : 4;
+  return lane / block * 4 * block + vector * block + lane % block;
+}
+
 // Kernels. Inputs at run time are those of the operator.
 
 // Plain loops, row-major, every parameter.

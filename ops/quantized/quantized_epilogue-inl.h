@@ -1,11 +1,8 @@
 // Vectors of int32 sums to uint8 or float32: QuantizedEpilogue (ops/quantized/quantized_conv.h) for
 // kernels. Included once per target.
 //
-// Four vectors are packed to bytes without a permutation if their channels lie in "quad order":
-// within each 128 bits, four channels of each vector. Lane l of vector j of a group of 4 * lanes
-// channels then holds channel
-//   l / B * 4 * B + j * B + l % B, where B = min(4, lanes)
-// which QuadOrder gives.
+// Four vectors are packed to bytes without a permutation if their channels lie in quad order
+// (QuadOrder).
 #if defined(TESSERA_OPS_QUANTIZED_EPILOGUE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TESSERA_OPS_QUANTIZED_EPILOGUE_INL_H_
 #undef TESSERA_OPS_QUANTIZED_EPILOGUE_INL_H_
@@ -23,12 +20,6 @@ HWY_BEFORE_NAMESPACE();
 namespace tessera::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
-
-// Channel, from the first of the group, of lane `lane` of vector `vector` (0 to 3).
-constexpr std::int64_t QuadOrder(std::int64_t lanes, std::int64_t vector, std::int64_t lane) {
-  const std::int64_t block = lanes < 4 ? lanes : 4;
-  return lane / block * 4 * block + vector * block + lane % block;
-}
 
 // Rounds half to even. Below the range of int32 the result is its lowest value.
 template <class D, class V = hn::Vec<hn::RebindToSigned<D>>>
