@@ -73,7 +73,8 @@ struct QuantizedEpilogue {
                                      // so that kernels sum x * w
   AlignedBuffer positive, negative;  // float32, see above
   bool is_linear;                    // the first of the two forms above
-  bool has_slope;                    // some negative differs from its positive
+  bool has_slope;                    // some negative differs from its positive, or results have
+                                     // to be bounded by more than saturation
   std::int32_t lowest, highest;      // of y, 0 to 255
   float clip_low, clip_high;         // of r, second form
   bool is_hard_swish;
