@@ -31,7 +31,7 @@ constexpr std::int64_t kTileChannels = 16, kGroupTiles = 4;
 // Of the buffer of sums.
 constexpr std::int64_t kSumsRow = kGroupTiles * kTileChannels;
 
-// Output channels of one round: four tiles in quad order, or one in the order of the channels.
+// Output channels of one round: four tiles in quad order, or fewer in the order of the channels.
 struct ChannelGroup {
   std::int64_t first_tile, tiles;
 };
@@ -110,10 +110,36 @@ HWY_INLINE void SumTiles(const AmxConvPlan& plan, const std::uint8_t* in, std::i
 template <int kPixelTiles>
 HWY_INLINE void SumGroup(const AmxConvPlan& plan, const std::uint8_t* in, const ChannelGroup& group,
                          std::int32_t* sums) {
-  if (group.tiles == 1) return SumTiles<kPixelTiles, 1>(plan, in, group.first_tile, sums);
-  for (std::int64_t t = 0; t < kGroupTiles; t += 2) {
+  std::int64_t t = 0;
+  for (; t + 2 <= group.tiles; t += 2) {
     SumTiles<kPixelTiles, 2>(plan, in, group.first_tile + t, sums + t * kTileChannels);
   }
+  if (t < group.tiles) {
+    SumTiles<kPixelTiles, 1>(plan, in, group.first_tile + t, sums + t * kTileChannels);
+  }
+}
+
+// One tile's sums of `pixels` pixels to bytes.
+template <QuantizedForm kForm>
+HWY_INLINE void StoreTileBytes(const AmxConvPlan& plan, const QuantizedOutput<kForm>& output,
+                               std::int64_t tile, const std::int32_t* sums, std::int64_t pixels,
+                               const std::uint8_t* addend, std::uint8_t* out) {
+  const hn::ScalableTag<std::int32_t> d;
+  const hn::ScalableTag<float> df;
+  const auto positive = hn::Load(df, plan.positive.As<float>() + tile * kTileChannels);
+  const auto negative = hn::Load(df, plan.negative.As<float>() + tile * kTileChannels);
+  const auto round = [&](std::int64_t x) HWY_ATTR {
+    const auto a = kForm == QuantizedForm::kGeneral && addend != nullptr
+                       ? LoadBytes(d, addend + x * plan.addend_stride)
+                       : hn::Zero(d);
+    return output.Round(d, hn::Load(d, sums + x * kSumsRow), positive, negative, a);
+  };
+  std::int64_t x = 0;
+  for (; x + 4 <= pixels; x += 4) {
+    output.StoreFour(d, round(x), round(x + 1), round(x + 2), round(x + 3),
+                     out + x * plan.out_stride, plan.out_stride);
+  }
+  for (; x < pixels; ++x) output.Store(d, round(x), out + x * plan.out_stride);
 }
 
 // Sums of `pixels` pixels to bytes.
@@ -127,12 +153,11 @@ HWY_INLINE void StoreBytes(const AmxConvPlan& plan, const QuantizedOutput<kForm>
   const float* positive = plan.positive.As<float>() + group.first_tile * kTileChannels;
   const float* negative = plan.negative.As<float>() + group.first_tile * kTileChannels;
   const bool has_addend = kForm == QuantizedForm::kGeneral && addend != nullptr;
-  if (group.tiles == 1) {
-    const auto p = hn::Load(df, positive), n = hn::Load(df, negative);
-    for (std::int64_t x = 0; x < pixels; ++x) {
-      const V a = has_addend ? LoadBytes(d, addend + x * plan.addend_stride) : hn::Zero(d);
-      output.Store(d, output.Round(d, hn::Load(d, sums + x * kSumsRow), p, n, a),
-                   out + x * plan.out_stride);
+  if (group.tiles < kGroupTiles) {
+    for (std::int64_t t = 0; t < group.tiles; ++t) {
+      const std::int64_t channel = t * kTileChannels;
+      StoreTileBytes(plan, output, group.first_tile + t, sums + channel, pixels,
+                     has_addend ? addend + channel : nullptr, out + channel);
     }
     return;
   }
@@ -229,7 +254,7 @@ HWY_EXPORT(RunAmxOfTarget);
 std::int64_t ChannelOf(const AmxConvPlan& plan, std::int64_t tile, std::int64_t lane) {
   for (const ChannelGroup& group : plan.groups) {
     if (tile >= group.first_tile + group.tiles) continue;
-    if (group.tiles == 1 || plan.plane_stride > 0) return tile * kTileChannels + lane;
+    if (group.tiles < kGroupTiles || plan.plane_stride > 0) return tile * kTileChannels + lane;
     return group.first_tile * kTileChannels +
            QuadOrder(kTileChannels, tile - group.first_tile, lane);
   }
@@ -281,7 +306,7 @@ class AmxConv final : public Kernel {
     plan_.out_stride = plan_.addend_stride = out_.pixel_stride;
     if (to_float_) plan_.plane_stride = Blocked().plane_stride;
     for (std::int64_t t = 0; t < tiles;) {
-      const std::int64_t n = tiles - t >= kGroupTiles ? kGroupTiles : 1;
+      const std::int64_t n = std::min(kGroupTiles, tiles - t);
       plan_.groups.push_back({t, n});
       t += n;
     }
