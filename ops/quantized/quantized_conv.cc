@@ -3,7 +3,9 @@
 
 #include <vector>
 
+#include "ops/conv_tiling.h"
 #include "ops/elements.h"
+#include "simd/cpu_target.h"
 
 namespace tessera {
 namespace {
@@ -53,7 +55,7 @@ enum class KernelKind { kReference, kGemm, kDepthwise };
 
 KernelKind ChooseKind(const QuantizedConvParams& p) {
   const ConvParams& conv = p.conv;
-  static_cast<void>(conv);
+  if (conv.groups == 1 && FitsTiling(conv)) return KernelKind::kGemm;
   return KernelKind::kReference;
 }
 
@@ -65,6 +67,9 @@ LayoutChoice QuantizedConvLayouts(const LayoutContext& context) {
   choice.inputs[0] = Layout::kChannelsLast;
   if (p.has_addend) choice.inputs[kQuantizedAddend] = Layout::kChannelsLast;
   choice.outputs = {p.to_float ? Layout::kRowMajor : Layout::kChannelsLast};
+  if (kind == KernelKind::kGemm && p.to_float && p.conv.out_channels >= FloatLanes()) {
+    choice.outputs = {Layout::kBlocked};
+  }
   return choice;
 }
 
