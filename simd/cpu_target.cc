@@ -14,6 +14,7 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 //
 #include "hwy/highway.h"
+#include "simd/amx.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::HWY_NAMESPACE {
@@ -61,10 +62,16 @@ bool CpuHasVnni(std::int64_t target) {
   return false;
 }
 
+// Instructions for integers that come on top of a target of Highway's.
+enum class Extension : std::uint8_t { kNone, kVnni, kAmx };
+
 struct CpuTarget {
   std::int64_t bit;
-  bool vnni;
-  std::string name() const { return std::string(hwy::TargetName(bit)) + (vnni ? "_VNNI" : ""); }
+  Extension extension;
+  std::string name() const {
+    constexpr const char* kSuffixes[] = {"", "_VNNI", "_AMX"};
+    return std::string(hwy::TargetName(bit)) + kSuffixes[static_cast<int>(extension)];
+  }
 };
 
 std::vector<CpuTarget> RunnableCpuTargets() {
@@ -73,14 +80,15 @@ std::vector<CpuTarget> RunnableCpuTargets() {
   for (int i = 0; i < 63; ++i) {  // Highway orders targets best first
     const std::int64_t bit = std::int64_t{1} << i;
     if (!(runnable & bit)) continue;
-    if (CpuHasVnni(bit)) list.push_back({bit, true});
-    list.push_back({bit, false});
+    if (bit == HWY_AVX3 && CpuHasVnni(bit) && CanUseAmx()) list.push_back({bit, Extension::kAmx});
+    if (CpuHasVnni(bit)) list.push_back({bit, Extension::kVnni});
+    list.push_back({bit, Extension::kNone});
   }
   return list;
 }
 
-// Unless a target without it was asked for.
-bool use_vnni = true;
+// The most that may be used: less if a target without it was asked for.
+Extension allowed = Extension::kAmx;
 
 // Kernels are dispatched from static initialisers on, so the environment is read there too.
 const std::string missing_target = [] {
@@ -92,13 +100,21 @@ const std::string missing_target = [] {
 
 bool HasVnni() {
   static const bool avx3 = CpuHasVnni(HWY_AVX3), avx2 = CpuHasVnni(HWY_AVX2);
-  if (!use_vnni) return false;
+  if (allowed == Extension::kNone) return false;
   const std::int64_t target = HWY_DYNAMIC_DISPATCH(ThisTarget)();
   return (target == HWY_AVX3 && avx3) || (target == HWY_AVX2 && avx2);
 }
 
+bool HasAmx() {
+  static const bool usable = CpuHasVnni(HWY_AVX3) && CanUseAmx();
+  return usable && allowed == Extension::kAmx && HWY_DYNAMIC_DISPATCH(ThisTarget)() == HWY_AVX3;
+}
+
 std::string CpuTargetName() {
-  return CpuTarget{HWY_DYNAMIC_DISPATCH(ThisTarget)(), HasVnni()}.name();
+  const Extension extension = HasAmx()    ? Extension::kAmx
+                              : HasVnni() ? Extension::kVnni
+                                          : Extension::kNone;
+  return CpuTarget{HWY_DYNAMIC_DISPATCH(ThisTarget)(), extension}.name();
 }
 
 const std::string& MissingCpuTarget() { return missing_target; }
@@ -119,7 +135,7 @@ bool ForceCpuTarget(std::string_view name) {
     if (Lower(target.name()) != wanted) continue;
     hwy::SetSupportedTargetsForTest(target.bit);
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    use_vnni = target.vnni;
+    allowed = target.extension;
     return true;
   }
   return false;
