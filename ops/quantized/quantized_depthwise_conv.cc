@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "ops/quantized/quantized_depthwise.h"
-#include "ops/quantized/quantized_epilogue-inl.h"
 #include "simd/cpu_target.h"
 
 namespace tessera {
@@ -51,8 +50,7 @@ AlignedBuffer PackWeights(const QuantizedDepthwisePlan& plan) {
         const std::int64_t row = i / (plan.cols * plan.col_phases) % plan.rows;
         const std::int64_t vector = i / (plan.cols * plan.col_phases * plan.rows);
         for (std::int64_t lane = 0; lane < lanes; ++lane) {
-          const std::int64_t c =
-              first_channel + HWY_NAMESPACE::QuadOrder(lanes, vector, lane) % (16 * groups);
+          const std::int64_t c = first_channel + QuadOrder(lanes, vector, lane) % (16 * groups);
           for (std::int64_t k = 0; k < 4; ++k) {
             std::int64_t tap = 4 * row + k;
             bool inside = tap < taps;
@@ -77,8 +75,7 @@ AlignedBuffer PackOperands(const QuantizedDepthwisePlan& plan) {
   for (const auto& [first_channel, groups] : plan.blocks) {
     auto* reals = reinterpret_cast<float*>(bias);
     for (std::int64_t i = 0; i < 4 * lanes; ++i) {
-      const std::int64_t c =
-          first_channel + HWY_NAMESPACE::QuadOrder(lanes, i / lanes, i % lanes) % (16 * groups);
+      const std::int64_t c = first_channel + QuadOrder(lanes, i / lanes, i % lanes) % (16 * groups);
       bias[i] = plan.epilogue.Bias()[c];
       reals[i + 4 * lanes] = plan.epilogue.Positive()[c];
       reals[i + 8 * lanes] = plan.epilogue.Negative()[c];
