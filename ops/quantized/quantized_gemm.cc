@@ -79,7 +79,7 @@ std::int64_t PaddedChannels(const QuantizedConvParams& p) {
 std::int64_t ChannelOfLane(const QuantizedGemm& gemm, const QuantizedGroup& group,
                            std::int64_t vector, std::int64_t lane) {
   const bool quads = gemm.store == QuantizedStore::kBytes && group.vectors == 4;
-  return quads ? HWY_NAMESPACE::QuadOrder(gemm.lanes, vector, lane) : vector * gemm.lanes + lane;
+  return quads ? QuadOrder(gemm.lanes, vector, lane) : vector * gemm.lanes + lane;
 }
 
 // `elements`, one for each padded channel, in the order of the groups.
