@@ -28,7 +28,7 @@ void RunGroups(const QuantizedGemm& gemm, const QuantizedPixels& row) {
     const std::int64_t count = std::min(kChunkPixels, row.count - begin);
     for (const QuantizedGroup& group : gemm.groups) {
       const StoreFn store = FindStore(gemm, group.vectors);
-      const std::int64_t most = kMaxTilePixels[static_cast<std::size_t>(group.vectors - 1)];
+      const std::int64_t most = kMaxTilePixels<kVnni>[static_cast<std::size_t>(group.vectors - 1)];
       const std::int64_t tiles = (count + most - 1) / most;
       for (std::int64_t t = 0; t < tiles; ++t) {
         const std::int64_t first = begin + t * count / tiles;

@@ -24,7 +24,8 @@ QuantizedConvParams MakeParams(const BenchCase& c) {
   node.attributes.Set("pads", std::vector<std::int64_t>(4, c.kernel / 2));
   WriteEpilogue({.activation = c.activation, .alpha = 0.2f}, node.attributes);
   WriteQuantization({0.02f, 120}, "x", node.attributes);
-  if (!c.to_float) WriteQuantization({0.5f, 120}, "y", node.attributes);
+  const bool relu = c.activation == Activation::kRelu;
+  if (!c.to_float) WriteQuantization({0.5f, relu ? 0 : 120}, "y", node.attributes);
   return ReadQuantizedConv(node, {1, c.channels, c.size, c.size},
                            {c.out_channels, c.channels, c.kernel, c.kernel}, c.addend);
 }
