@@ -7,6 +7,9 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 #undef HWY_TARGET_INCLUDE
@@ -50,13 +53,15 @@ std::int64_t RunnableTargets() {
   return runnable;
 }
 
-// Whether this CPU has AVX-512 VNNI or, for AVX2, AVX-VNNI. (That the registers can be used is
-// known from the target.) Intel SDM, CPUID leaf 7.
+// Whether this CPU has AVX-512 VNNI, for AVX2 AVX-VNNI (Intel SDM, CPUID leaf 7), for NEON SDOT.
+// That the registers can be used is known from the target.
 bool CpuHasVnni(std::int64_t target) {
 #if defined(__x86_64__)
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (target == HWY_AVX3) return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c >> 11 & 1);
   if (target == HWY_AVX2) return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
+#elif defined(__aarch64__) && defined(__linux__)
+  if (target == HWY_NEON) return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
 #endif
   static_cast<void>(target);
   return false;
@@ -70,7 +75,9 @@ struct CpuTarget {
   Extension extension;
   std::string name() const {
     constexpr const char* kSuffixes[] = {"", "_VNNI", "_AMX"};
-    return std::string(hwy::TargetName(bit)) + kSuffixes[static_cast<int>(extension)];
+    const std::string target = hwy::TargetName(bit);
+    if (bit == HWY_NEON && extension == Extension::kVnni) return target + "_DOT";
+    return target + kSuffixes[static_cast<int>(extension)];
   }
 };
 
@@ -99,10 +106,12 @@ const std::string missing_target = [] {
 }  // namespace
 
 bool HasVnni() {
-  static const bool avx3 = CpuHasVnni(HWY_AVX3), avx2 = CpuHasVnni(HWY_AVX2);
+  static const bool avx3 = CpuHasVnni(HWY_AVX3), avx2 = CpuHasVnni(HWY_AVX2),
+                    neon = CpuHasVnni(HWY_NEON);
   if (allowed == Extension::kNone) return false;
   const std::int64_t target = HWY_DYNAMIC_DISPATCH(ThisTarget)();
-  return (target == HWY_AVX3 && avx3) || (target == HWY_AVX2 && avx2);
+  return (target == HWY_AVX3 && avx3) || (target == HWY_AVX2 && avx2) ||
+         (target == HWY_NEON && neon);
 }
 
 bool HasAmx() {
