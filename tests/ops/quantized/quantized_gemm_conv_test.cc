@@ -1,9 +1,15 @@
 // The convolution as a product of pixels against plain loops, on every target.
+#include <gmock/gmock.h>
+
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "ops/quantized/quantized_conv.h"
 #include "ops/quantized/quantized_pointwise.h"
+#include "tests/every_target.h"
+#include "tests/ops/byte_tensors.h"
 #include "tests/ops/conv_test_util.h"
 #include "tests/ops/quantized/guarded_tensor.h"
 #include "tests/ops/quantized/quantized_conv_cases.h"
@@ -43,6 +49,10 @@ class QuantizedGemmConvTest : public TargetTest {
         Pick({UpTo(4), UpTo(20), UpTo(100), UpTo(200), std::int64_t{64}, std::int64_t{48}});
     l.height = (l.kernel_h - 1) * l.dilation_h + UpTo(9);
     l.width = (l.kernel_w - 1) * l.dilation_w + UpTo(Pick({6, 30}));
+    // The reference takes a nanosecond and more a product.
+    const std::int64_t rest =
+        l.batch * l.height * l.width * l.out_channels * l.kernel_h * l.kernel_w;
+    while (l.channels > 4 && rest * l.channels > 2'000'000) l.channels /= 2;
     return l;
   }
 
@@ -147,6 +157,11 @@ TEST_P(QuantizedGemmConvTest, LayersOfNetworks) {
   }
 }
 
+TEST_P(QuantizedGemmConvTest, NoImages) {
+  Check(MakeCase({0, 16, 5, 5, 16, 1, 1}));
+  Check(MakeCase({0, 16, 5, 5, 3, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1}));
+}
+
 // Products of pairs that int16 cannot hold, and of more channels than one.
 TEST_P(QuantizedGemmConvTest, ExtremesDoNotOverflow) {
   for (const std::int64_t channels : {20, 3}) {
@@ -199,6 +214,51 @@ TEST_P(QuantizedGemmConvTest, PointwiseOnRows) {
       }
     }
   }
+}
+
+// The operator takes these kernels, and the layouts that they want.
+TEST(QuantizedConvOp, OfOneGroupIsAProductOfPixels) {
+  std::mt19937 random(1);
+  OnEveryTarget([&] {
+    for (const std::int64_t channels : {64, 2}) {
+      for (const bool to_float : {false, true}) {
+        OpNode node{.name = "test", .type = "QuantizedConv", .opset = 17, .attributes = {}};
+        if (!to_float) WriteQuantization({0.1f, 3}, "y", node.attributes);
+        const auto constant = [](Tensor t) {
+          TensorInfo info;
+          info.present = true;
+          info.dtype = t.dtype();
+          info.shape = t.shape();
+          info.constant = std::make_shared<const Tensor>(std::move(t));
+          return info;
+        };
+        TensorInfo x;
+        x.present = true;
+        x.dtype = DType::kUint8;
+        x.shape = {1, 32, 9, 9};
+        std::vector<TensorInfo> inputs = {
+            x, constant(RandomBytes({channels, 32, 3, 3}, DType::kInt8, random)),
+            constant(Tensor::FromVector<float>({1}, {0.01f}))};
+        std::vector<TensorInfo> outputs(1);
+        const OpDef& def = *FindOp("QuantizedConv");
+        def.infer({node, inputs, outputs});
+        const LayoutChoice choice = def.layouts({node, inputs, outputs});
+        ASSERT_EQ(choice.inputs[0], Layout::kChannelsLast);
+        ASSERT_EQ(choice.outputs[0], !to_float                  ? Layout::kChannelsLast
+                                     : channels >= FloatLanes() ? Layout::kBlocked
+                                                                : Layout::kRowMajor);
+        inputs[0].layout = choice.inputs[0];
+        outputs[0].layout = choice.outputs[0];
+        PackCache packs;
+        const std::string name(def.prepare({node, inputs, outputs, packs, false})->name());
+        const bool amx = HasAmx() && channels == 64;
+        const bool dot = channels == 2 && FloatLanes() >= 4;
+        EXPECT_THAT(name, testing::HasSubstr(amx ? "amx" : dot ? "3x3_dot" : "3x3_gemm"));
+        EXPECT_EQ(def.prepare({node, inputs, outputs, packs, true})->name(),
+                  "quantized_conv_reference");
+      }
+    }
+  });
 }
 
 TEST(QuantizedPointwise, RefusesOtherConvolutions) {
