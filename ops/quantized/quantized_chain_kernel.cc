@@ -8,7 +8,6 @@
 #include "ops/quantized/quantized_conv_chain.h"
 #include "ops/quantized/quantized_depthwise.h"
 #include "ops/quantized/quantized_expand.h"
-#include "ops/quantized/quantized_pointwise.h"
 #include "simd/cpu_target.h"
 
 namespace tessera {
@@ -27,6 +26,18 @@ ChannelsLastLayout InputLayout(const ConvParams& p) {
 
 ChannelsLastLayout OutputLayout(const ConvParams& p) {
   return ChannelsLastLayout({p.batch, p.out_channels, p.out_height, p.out_width});
+}
+
+// On `rows` rows.
+std::unique_ptr<Kernel> MakePointwise(QuantizedConvParams params,
+                                      const QuantizedConvConstants& constants, std::int64_t rows,
+                                      PackCache& packs) {
+  params.conv.batch = 1;
+  params.conv.in_height = params.conv.out_height = rows;
+  if (auto kernel = MakeQuantizedAmxConv(params, constants, Layout::kChannelsLast, packs)) {
+    return kernel;
+  }
+  return MakeQuantizedGemmConv(params, constants, Layout::kChannelsLast, packs);
 }
 
 class QuantizedChain final : public Kernel {
@@ -48,7 +59,7 @@ class QuantizedChain final : public Kernel {
     }
     part_scratch_ = RoundUp(part_scratch_, kAlignment);
     if (depthwise + 1 < chain.size()) {
-      last_ = MakeQuantizedPointwisePlan(chain.back(), constants.back(), packs);
+      has_last_ = true;
       between_ = OutputLayout(chain[depthwise].conv);
     }
     // So many that a step is worth its calls. An even number, as quads have two rows.
@@ -56,6 +67,10 @@ class QuantizedChain final : public Kernel {
     step_rows_ = std::clamp<std::int64_t>(
         kStepBytes / std::max<std::int64_t>(1, between_.row_stride) / 2 * 2, 2, kMostRows);
 
+    if (has_last_) {
+      last_step_ = MakePointwise(chain.back(), constants.back(), step_rows_, packs);
+      last_row_ = MakePointwise(chain.back(), constants.back(), 1, packs);
+    }
     name_ = "quantized_conv";
     for (const QuantizedConvParams& conv : chain) {
       flops_ += conv.conv.Flops();
@@ -67,11 +82,13 @@ class QuantizedChain final : public Kernel {
   std::string_view name() const override { return name_; }
   double Flops() const override { return flops_; }
   std::size_t ScratchBytesPerThread() const override {
-    const std::int64_t rows = last_ == nullptr ? 0 : step_rows_ * between_.row_stride;
-    return part_scratch_ + static_cast<std::size_t>(rows);
+    if (!has_last_) return part_scratch_;
+    const std::size_t last =
+        std::max(last_step_->ScratchBytesPerThread(), last_row_->ScratchBytesPerThread());
+    return part_scratch_ + BetweenBytes() + last;
   }
   bool CanOverwriteInput(std::size_t i) const override {
-    return i == kChainAddend && has_addend_ && last_ == nullptr;
+    return i == kChainAddend && has_addend_ && !has_last_;
   }
 
   void Run(const RunContext& run) const override {
@@ -98,8 +115,8 @@ class QuantizedChain final : public Kernel {
       std::uint8_t* const out = run.outputs[0].data<std::uint8_t>() + at;
       const std::uint8_t* const addend =
           has_addend_ ? run.inputs[kChainAddend].data<const std::uint8_t>() + at : nullptr;
-      std::uint8_t* const to = last_ == nullptr ? out : between;
-      const std::uint8_t* const to_addend = last_ == nullptr ? addend : nullptr;
+      std::uint8_t* const to = has_last_ ? between : out;
+      const std::uint8_t* const to_addend = has_last_ ? nullptr : addend;
       if (expand_) {
         RunQuantizedExpandStep(*expand_, {.rows = step,
                                           .first = y == rows.begin,
@@ -115,19 +132,43 @@ class QuantizedChain final : public Kernel {
                                                 .real_out = nullptr,
                                                 .scratch = scratch});
       }
-      if (last_ != nullptr) {
-        RunQuantizedPointwise(*last_, between, between_.pixel_stride, step.size() * out_.width,
-                              addend, out, out_.pixel_stride);
-      }
+      if (has_last_) RunLast(step.size(), between, addend, out);
     }
   }
 
-  bool has_addend_;
-  ChannelsLastLayout in_, out_, between_;  // the last: before last_
-  // One of these, and then perhaps the last.
+  // `rows` rows of the last convolution.
+  void RunLast(std::int64_t rows, std::uint8_t* in, const std::uint8_t* addend,
+               std::uint8_t* out) const {
+    const Kernel& kernel = rows == step_rows_ ? *last_step_ : *last_row_;
+    const std::int64_t count = rows == step_rows_ ? 1 : rows, height = rows / count;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto view = [&](const ChannelsLastLayout& layout, const std::uint8_t* data) {
+        const std::int64_t at = i * layout.row_stride;
+        return TensorView{DType::kUint8,
+                          Layout::kChannelsLast,
+                          {1, layout.channels, height, layout.width},
+                          const_cast<std::uint8_t*>(data + at)};
+      };
+      TensorView inputs[kQuantizedAddend + 1];
+      inputs[0] = view(between_, in);
+      if (addend != nullptr) inputs[kQuantizedAddend] = view(out_, addend);
+      const TensorView outputs[] = {view(out_, out)};
+      SerialParallel serial;
+      kernel.Run({inputs, outputs, serial, reinterpret_cast<std::byte*>(in) + BetweenBytes(), 0});
+    }
+  }
+
+  std::size_t BetweenBytes() const {
+    return RoundUp(static_cast<std::size_t>(step_rows_ * between_.row_stride), kAlignment);
+  }
+
+  bool has_addend_, has_last_ = false;
+  ChannelsLastLayout in_, out_, between_;  // `between_`: before the last pointwise one
+  // One of these, ...
   std::optional<QuantizedExpandPlan> expand_;
   std::optional<QuantizedDepthwisePlan> depthwise_;
-  std::shared_ptr<const QuantizedPointwisePlan> last_;
+  // ... and then perhaps a pointwise one, on the rows of a step or on one row.
+  std::unique_ptr<Kernel> last_step_, last_row_;
   std::size_t part_scratch_ = 0;
   std::int64_t step_rows_ = 0;
   double flops_ = 0;

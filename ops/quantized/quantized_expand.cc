@@ -7,14 +7,17 @@
 namespace tessera {
 namespace {
 
-AlignedBuffer PackWeights(const ConvParams& p, const Tensor& weights, std::int64_t depth,
+// Rows of a tile of weights.
+constexpr std::int64_t kAmxRows = 16;
+
+AlignedBuffer PackWeights(const ConvParams& p, const Tensor& weights, std::int64_t rows,
                           const std::vector<QuantizedDepthwiseBlock>& blocks) {
   const std::int64_t lanes = FloatLanes();
-  AlignedBuffer packed(blocks.size() * static_cast<std::size_t>(depth * lanes * 4));
+  AlignedBuffer packed(blocks.size() * static_cast<std::size_t>(rows * lanes * 4));
   auto* to = packed.As<std::int8_t>();
   const auto* w = weights.data<const std::int8_t>();
   for (const QuantizedDepthwiseBlock& block : blocks) {
-    for (std::int64_t i = 0; i < depth * lanes * 4; ++i) {
+    for (std::int64_t i = 0; i < rows * lanes * 4; ++i) {
       const std::int64_t m = block.channel + i / 4 % lanes, c = i / (4 * lanes) * 4 + i % 4;
       *to++ = m < p.out_channels && c < p.in_channels ? w[m * p.in_channels + c] : std::int8_t{0};
     }
@@ -78,6 +81,7 @@ QuantizedExpandPlan MakeQuantizedExpandPlan(const QuantizedConvParams& pointwise
       .epilogue = QuantizedEpilogue(pointwise, pointwise_constants,
                                     ChannelsLastLayout::PixelStride(p.out_channels)),
       .depth = depth,
+      .weight_rows = (depth + kAmxRows - 1) / kAmxRows * kAmxRows,
       .weights = nullptr,
       .operands = {},
       .depthwise = MakeQuantizedDepthwisePlan(depthwise, depthwise_constants, packs,
@@ -85,7 +89,7 @@ QuantizedExpandPlan MakeQuantizedExpandPlan(const QuantizedConvParams& pointwise
   const std::vector<QuantizedDepthwiseBlock>& blocks = plan.depthwise.blocks;
   plan.weights = packs.Get<AlignedBuffer>(
       pointwise_constants.weights, StrCat("quantized expand ", FloatLanes()),
-      [&] { return PackWeights(p, *pointwise_constants.weights, depth, blocks); });
+      [&] { return PackWeights(p, *pointwise_constants.weights, plan.weight_rows, blocks); });
   plan.operands = PackOperands(plan.epilogue, blocks);
   return plan;
 }

@@ -14,7 +14,8 @@ struct QuantizedExpandPlan {
   ChannelsLastLayout input;
   QuantizedEpilogue epilogue;                    // of the pointwise convolution
   std::int64_t depth;                            // its input channels by four
-  std::shared_ptr<const AlignedBuffer> weights;  // [block][depth][lane][4]
+  std::int64_t weight_rows;                      // the same and zeros: tiles of AMX are of 16
+  std::shared_ptr<const AlignedBuffer> weights;  // [block][weight_rows][lane][4]
   AlignedBuffer operands;                        // [block][bias, positive, negative][lane]
   QuantizedDepthwisePlan depthwise;              // with blocks of one plane
 

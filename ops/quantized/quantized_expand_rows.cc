@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "ops/quantized/quantized_expand.h"
+#include "simd/amx.h"
 #include "simd/cpu_target.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -34,6 +35,7 @@ struct ExpandBlock {
   std::int64_t quads_in_row;
   std::int32_t* sums;            // [2][width], of the pointwise convolution
   std::int32_t* depthwise_sums;  // [output width]
+  bool tiles;                    // AMX is there
 };
 
 // Sums of `pixels` neighbouring pixels for the block's channels.
@@ -69,6 +71,47 @@ HWY_NOINLINE void SumPixels(const ExpandBlock& b, const std::uint8_t* in, std::i
   for (; x + 8 <= pixels; x += 8) tile(std::integral_constant<int, 8>());
   for (; x < pixels; ++x) tile(std::integral_constant<int, 1>());
 }
+
+#if HWY_TARGET == HWY_AVX3
+// The same by tiles of 16 pixels. Those read beyond their pixels, into the next ones, for which
+// weights are zero; in the last row of the image there may be none. Returns how many were done.
+HWY_NOINLINE std::int64_t SumPixelsByTiles(const ExpandBlock& b, std::int64_t y,
+                                           std::int32_t* sums) {
+  constexpr std::int64_t kRows = 16, kTile = 1024;
+  const ChannelsLastLayout& input = b.plan.input;
+  const std::int64_t stride = input.pixel_stride, segments = b.plan.weight_rows / kRows;
+  const std::uint8_t* in = b.step.in + y * input.row_stride;
+  // First pixel that a tile may begin at.
+  const std::int64_t readable = input.image_stride - y * input.row_stride;
+  const std::int64_t last = (readable - segments * 64) / stride - kRows + 1;
+  const std::int64_t pixels = std::min(input.width, last + kRows) / kRows * kRows;
+  std::int64_t x = 0;
+  for (; x + 2 * kRows <= pixels; x += 2 * kRows) {
+    LoadTile<0>(b.operands, 0);
+    LoadTile<1>(b.operands, 0);
+    for (std::int64_t s = 0; s < segments; ++s) {
+      const std::uint8_t* from = in + x * stride + s * 64;
+      LoadTile<6>(b.weights + s * kTile, 64);
+      LoadTile<4>(from, stride);
+      MultiplyTiles<0, 4, 6>();
+      LoadTile<5>(from + kRows * stride, stride);
+      MultiplyTiles<1, 5, 6>();
+    }
+    StoreTile<0>(sums + x * kRows, 64);
+    StoreTile<1>(sums + (x + kRows) * kRows, 64);
+  }
+  for (; x < pixels; x += kRows) {
+    LoadTile<0>(b.operands, 0);
+    for (std::int64_t s = 0; s < segments; ++s) {
+      LoadTile<6>(b.weights + s * kTile, 64);
+      LoadTile<4>(in + x * stride + s * 64, stride);
+      MultiplyTiles<0, 4, 6>();
+    }
+    StoreTile<0>(sums + x * kRows, 64);
+  }
+  return std::max<std::int64_t>(0, pixels);
+}
+#endif
 
 // Quads of row `row` of the grid, from the sums of its two rows of pixels.
 template <QuantizedForm kForm>
@@ -160,12 +203,19 @@ void WithForm(const QuantizedEpilogue& e, const Use& use) {
 // The next row of the grid.
 template <bool kVnni>
 void MakeQuads(const ExpandBlock& b, std::int64_t row, std::int32_t* quads) {
+  constexpr std::int64_t kLanes = FloatLanesOf();
   const ConvParams& p = b.plan.depthwise.params;
+  const ChannelsLastLayout& input = b.plan.input;
   for (std::int64_t i = 0; i < 2; ++i) {
     const std::int64_t y = 2 * row + i - p.pad_top;
     if (y < 0 || y >= p.in_height) continue;
-    SumPixels<kVnni>(b, b.step.in + y * b.plan.input.row_stride, p.in_width,
-                     b.sums + i * p.in_width * FloatLanesOf());
+    std::int32_t* const sums = b.sums + i * p.in_width * kLanes;
+    std::int64_t x = 0;
+#if HWY_TARGET == HWY_AVX3
+    if (b.tiles) x = SumPixelsByTiles(b, y, sums);
+#endif
+    SumPixels<kVnni>(b, b.step.in + y * input.row_stride + x * input.pixel_stride, p.in_width - x,
+                     sums + x * kLanes);
   }
   WithForm(b.plan.epilogue,
            [&](auto form) { QuadsFromSums<decltype(form)::value>(b, row, quads); });
@@ -185,13 +235,19 @@ void RunExpandStep(const QuantizedExpandPlan& plan, const QuantizedExpandStep& s
       reinterpret_cast<std::uint8_t*>(depthwise_sums + tiles * kDepthwiseTile * kLanes);
   const std::int64_t slot_bytes = quads_in_row * kBytes;
 
+#if HWY_TARGET == HWY_AVX3
+  const bool has_amx = kVnni && HasAmx();
+  if (has_amx) BeginAmx();
+#else
+  constexpr bool has_amx = false;
+#endif
   for (std::size_t i = 0; i < depthwise.blocks.size(); ++i) {
     const auto block = static_cast<std::int64_t>(i);
     const ExpandBlock b = {
         .plan = plan,
         .step = step,
         .channel = depthwise.blocks[i].channel,
-        .weights = plan.weights->As<const std::uint8_t>() + block * plan.depth * kBytes,
+        .weights = plan.weights->As<const std::uint8_t>() + block * plan.weight_rows * kBytes,
         .operands = plan.operands.As<const std::int32_t>() + block * 3 * kLanes,
         .depthwise_weights = depthwise.packed_weights->As<const std::uint8_t>() +
                              block * depthwise.row_phases * depthwise.PhaseWeightBytes(),
@@ -199,7 +255,8 @@ void RunExpandStep(const QuantizedExpandPlan& plan, const QuantizedExpandStep& s
         .quads = quads + block * depthwise.rows * slot_bytes,
         .quads_in_row = quads_in_row,
         .sums = sums,
-        .depthwise_sums = depthwise_sums};
+        .depthwise_sums = depthwise_sums,
+        .tiles = has_amx};
     QuadWindows windows = {.quads = b.quads,
                            .slot_bytes = slot_bytes,
                            .plane_bytes = 0,
@@ -229,6 +286,9 @@ void RunExpandStep(const QuantizedExpandPlan& plan, const QuantizedExpandStep& s
       WithForm(depthwise.epilogue, [&](auto form) { FinishVectors<decltype(form)::value>(b, y); });
     }
   }
+#if HWY_TARGET == HWY_AVX3
+  if (has_amx) EndAmx();
+#endif
 }
 
 #endif  // HWY_TARGET

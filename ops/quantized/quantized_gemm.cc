@@ -28,7 +28,7 @@ void RunGroups(const QuantizedGemm& gemm, const QuantizedPixels& row) {
     const std::int64_t count = std::min(kChunkPixels, row.count - begin);
     for (const QuantizedGroup& group : gemm.groups) {
       const StoreFn store = FindStore(gemm, group.vectors);
-      const std::int64_t most = kMaxTilePixels[static_cast<std::size_t>(group.vectors - 1)];
+      const std::int64_t most = kMaxTilePixels<kVnni>[static_cast<std::size_t>(group.vectors - 1)];
       const std::int64_t tiles = (count + most - 1) / most;
       for (std::int64_t t = 0; t < tiles; ++t) {
         const std::int64_t first = begin + t * count / tiles;
@@ -37,8 +37,8 @@ void RunGroups(const QuantizedGemm& gemm, const QuantizedPixels& row) {
             .in = row.in + first * row.in_stride,
             .in_stride = row.in_stride,
             .segments = row.segments,
-            .num_segments = gemm.segments,
-            .segment_quads = gemm.segment_quads,
+            .num_segments = gemm.segments.count,
+            .segment_quads = gemm.segments.quads,
             .weights = gemm.weights->As<std::int8_t>() + group.weights,
             .bias = gemm.epilogue.Bias() + group.first_channel,
             .sums = sums,
@@ -96,22 +96,9 @@ void SortChannels(const QuantizedGemm& gemm, T* elements) {
   }
 }
 
-// Four weights of an output channel, of bytes [first, first + 4) of the pixels that segment
-// `segment` covers; 0 where there are no channels. Segments are kernel rows or single taps.
-struct WeightReader {
-  const std::int8_t* weights;  // [M, C, taps]
-  std::int64_t out_channels, in_channels, taps, taps_per_segment, bytes_per_tap;
-
-  std::int8_t Read(std::int64_t channel, std::int64_t segment, std::int64_t byte) const {
-    const std::int64_t tap = segment * taps_per_segment + byte / bytes_per_tap;
-    const std::int64_t c = byte % bytes_per_tap;
-    if (channel >= out_channels || c >= in_channels) return 0;
-    return weights[(channel * in_channels + c) * taps + tap];
-  }
-};
-
-AlignedBuffer PackWeights(const QuantizedGemm& gemm, const WeightReader& reader, bool split) {
-  const std::int64_t quads = gemm.segments * gemm.segment_quads;
+AlignedBuffer PackWeights(const QuantizedGemm& gemm, const Tensor& weights, bool split) {
+  const QuantizedSegments& segments = gemm.segments;
+  const std::int64_t quads = segments.count * segments.quads;
   const std::int64_t bytes = gemm.padded_channels * quads * 4;
   AlignedBuffer packed(static_cast<std::size_t>(bytes) * (split ? 2 : 1));
   auto* bytes_out = packed.As<std::int8_t>();
@@ -120,8 +107,8 @@ AlignedBuffer PackWeights(const QuantizedGemm& gemm, const WeightReader& reader,
     for (std::int64_t quad = 0; quad < quads; ++quad) {
       for (std::int64_t v = 0; v < group.vectors; ++v) {
         const auto weight = [&](std::int64_t lane, std::int64_t byte) {
-          return reader.Read(group.first_channel + ChannelOfLane(gemm, group, v, lane),
-                             quad / gemm.segment_quads, quad % gemm.segment_quads * 4 + byte);
+          return segments.Weight(weights, group.first_channel + ChannelOfLane(gemm, group, v, lane),
+                                 quad / segments.quads, quad % segments.quads * 4 + byte);
         };
         for (std::int64_t i = 0; i < 4 * gemm.lanes && !split; ++i) {
           *bytes_out++ = weight(i / 4, i % 4);
@@ -140,41 +127,41 @@ AlignedBuffer PackWeights(const QuantizedGemm& gemm, const WeightReader& reader,
 
 QuantizedGemm::QuantizedGemm(const QuantizedConvParams& params,
                              const QuantizedConvConstants& constants, QuantizedStore store_as,
-                             std::int64_t num_segments, std::int64_t quads, PackCache& packs)
+                             const QuantizedSegments& segments_of_pixel, PackCache& packs)
     : out_channels(params.conv.out_channels),
       padded_channels(PaddedChannels(params)),
-      segments(num_segments),
-      segment_quads(quads),
+      segments(segments_of_pixel),
       lanes(FloatLanes()),
       vnni(HasVnni()),
       store(store_as),
       epilogue(params, constants, padded_channels) {
   const bool split = HWY_DYNAMIC_DISPATCH(SplitsWeights)(vnni);
-  const std::int64_t taps = params.conv.kernel_h * params.conv.kernel_w;
-  const std::int64_t taps_per_segment = taps / segments;
-  const std::int64_t quads_of_all = segments * segment_quads;
+  const std::int64_t quads = segments.count * segments.quads;
   for (std::int64_t c = 0; c < padded_channels;) {
     const auto vectors = static_cast<int>(std::min<std::int64_t>(4, (padded_channels - c) / lanes));
-    groups.push_back({vectors, c, c * quads_of_all * 4 * (split ? 2 : 1)});
+    groups.push_back({vectors, c, c * quads * 4 * (split ? 2 : 1)});
     c += vectors * lanes;
   }
   SortChannels(*this, epilogue.bias.As<std::int32_t>());
   SortChannels(*this, epilogue.positive.As<float>());
   SortChannels(*this, epilogue.negative.As<float>());
 
-  const WeightReader reader{constants.weights->data<const std::int8_t>(),
-                            out_channels,
-                            params.conv.in_channels,
-                            taps,
-                            taps_per_segment,
-                            segment_quads * 4 / taps_per_segment};
-  const std::string kind = StrCat("quantized_gemm ", lanes, ' ', split, ' ', segments, ' ',
+  const std::string kind = StrCat("quantized_gemm ", lanes, ' ', split, ' ', segments.count, ' ',
                                   store == QuantizedStore::kBytes);
   weights = packs.Get<AlignedBuffer>(constants.weights, kind,
-                                     [&] { return PackWeights(*this, reader, split); });
+                                     [&] { return PackWeights(*this, *constants.weights, split); });
 }
 
-void RunQuantizedGemm(const QuantizedGemm& gemm, const QuantizedPixels& pixels) {
+std::int8_t QuantizedSegments::Weight(const Tensor& weights, std::int64_t out_channel,
+                                      std::int64_t segment, std::int64_t byte) const {
+  const std::int64_t tap = segment * taps + byte / tap_stride, c = byte % tap_stride;
+  const Shape& shape = weights.shape();
+  const std::int64_t kernel = shape[2] * shape[3];
+  if (out_channel >= shape[0] || c >= shape[1]) return 0;
+  return weights.data<const std::int8_t>()[(out_channel * shape[1] + c) * kernel + tap];
+}
+
+void RunQuantizedPixels(const QuantizedGemm& gemm, const QuantizedPixels& pixels) {
   HWY_DYNAMIC_DISPATCH(RunGemmOfTarget)(gemm, pixels);
 }
 

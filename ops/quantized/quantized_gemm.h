@@ -35,14 +35,25 @@ enum class QuantizedStore {
   kPlanes,    // float32 in planes (Layout::kRowMajor)
 };
 
+// The bytes of the input that an output pixel depends on.
+struct QuantizedSegments {
+  std::int64_t count;
+  std::int64_t quads;       // of each; four bytes
+  std::int64_t taps;        // of each
+  std::int64_t tap_stride;  // bytes from a tap's channels to those of the next
+
+  // Weight of byte `byte` of a segment; `weights` is [M, C, KH, KW]. 0 where there is none.
+  std::int8_t Weight(const Tensor& weights, std::int64_t out_channel, std::int64_t segment,
+                     std::int64_t byte) const;
+};
+
 // One layer.
 struct QuantizedGemm {
   QuantizedGemm(const QuantizedConvParams& params, const QuantizedConvConstants& constants,
-                QuantizedStore store, std::int64_t segments, std::int64_t segment_quads,
-                PackCache& packs);
+                QuantizedStore store, const QuantizedSegments& segments, PackCache& packs);
 
   std::int64_t out_channels, padded_channels;
-  std::int64_t segments, segment_quads;
+  QuantizedSegments segments;
   int lanes;
   bool vnni;
   QuantizedStore store;
@@ -67,6 +78,6 @@ struct QuantizedPixels {
   std::int64_t out_stride, plane_stride;
 };
 
-void RunQuantizedGemm(const QuantizedGemm& gemm, const QuantizedPixels& pixels);
+void RunQuantizedPixels(const QuantizedGemm& gemm, const QuantizedPixels& pixels);
 
 }  // namespace tessera

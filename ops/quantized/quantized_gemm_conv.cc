@@ -2,9 +2,11 @@
 // padded copy of the input that tasks read where the convolution has pads.
 #include <algorithm>
 #include <cstring>
+#include <variant>
 #include <vector>
 
 #include "ops/quantized/quantized_conv.h"
+#include "ops/quantized/quantized_dots.h"
 #include "ops/quantized/quantized_gemm.h"
 
 namespace tessera {
@@ -12,19 +14,21 @@ namespace {
 
 constexpr std::int64_t DivideUp(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// A kernel row is one segment if the taps' channels leave no gaps between them, else each tap is.
-struct Segments {
-  std::int64_t count, quads;
-  bool rows;
-};
+// Segments are kernel rows, or single taps.
+QuantizedSegments SegmentRows(const ConvParams& p) {
+  const std::int64_t stride = ChannelsLastLayout::PixelStride(p.in_channels);
+  const std::int64_t quads = (p.kernel_w - 1) * stride / 4 + DivideUp(p.in_channels, 4);
+  return {p.kernel_h, quads, p.kernel_w, stride};
+}
 
-Segments ChooseSegments(const ConvParams& p) {
+bool CanSegmentRows(const ConvParams& p) { return p.kernel_w == 1 || p.dilation_w == 1; }
+
+// Rows only if the taps' channels leave no gaps between them.
+QuantizedSegments ChooseSegments(const ConvParams& p) {
   const std::int64_t quads = DivideUp(p.in_channels, 4);
-  const bool rows =
-      p.kernel_w == 1 ||
-      (p.dilation_w == 1 && quads * 4 == ChannelsLastLayout::PixelStride(p.in_channels));
-  if (rows) return {p.kernel_h, quads * p.kernel_w, true};
-  return {p.kernel_h * p.kernel_w, quads, false};
+  const bool has_gaps = quads * 4 < ChannelsLastLayout::PixelStride(p.in_channels);
+  if (CanSegmentRows(p) && (p.kernel_w == 1 || !has_gaps)) return SegmentRows(p);
+  return {p.kernel_h * p.kernel_w, quads, 1, quads * 4};
 }
 
 // Without pads, rows of pixels are read where they are; bytes of a pointwise convolution are one
@@ -60,12 +64,13 @@ Tasks ChooseTasks(const ConvParams& p) {
   const std::int64_t pixel_cost = p.out_channels * (p.in_channels * p.kernel_h * p.kernel_w + 64);
   const std::int64_t pixels = std::max<std::int64_t>(kTaskCost / pixel_cost, 1);
   Tasks t{};
+  const std::int64_t width = std::max<std::int64_t>(p.out_width, 1);  // 0 without images
   if (p.out_height * p.batch == 1) {
-    t.cols = std::min(static_cast<std::int64_t>(RoundUp(static_cast<std::size_t>(pixels), 48)),
-                      p.out_width);
+    t.cols = static_cast<std::int64_t>(RoundUp(static_cast<std::size_t>(pixels), 48));
+    t.cols = std::min(t.cols, width);
     t.rows = 1;
   } else {
-    t.cols = DivideUp(p.out_width, DivideUp(p.out_width, kMaxCols));
+    t.cols = DivideUp(width, DivideUp(width, kMaxCols));
     // Neighbouring tasks copy the same rows: few rows would be copied often.
     t.rows = std::max(pixels / t.cols, std::min<std::int64_t>(p.out_height / 16, 8));
     t.rows = std::clamp<std::int64_t>(t.rows, 1, p.out_height);
@@ -92,6 +97,8 @@ QuantizedStore ChooseStore(const QuantizedConvParams& p, Layout output_layout) {
   return p.conv.out_channels <= 4 ? QuantizedStore::kFewBytes : QuantizedStore::kBytes;
 }
 
+using Product = std::variant<QuantizedGemm, QuantizedDots>;
+
 class QuantizedGemmConv final : public Kernel {
  public:
   QuantizedGemmConv(const QuantizedConvParams& params, const QuantizedConvConstants& constants,
@@ -99,21 +106,17 @@ class QuantizedGemmConv final : public Kernel {
       : p_(JoinRows(params.conv, params.to_float)),
         flops_(params.conv.Flops()),
         x_zero_point_(static_cast<std::uint8_t>(params.x.zero_point)),
+        has_addend_(params.has_addend),
         in_({p_.batch, p_.in_channels, p_.in_height, p_.in_width}),
         out_shape_{p_.batch, p_.out_channels, p_.out_height, p_.out_width},
         out_(out_shape_),
-        segments_(ChooseSegments(p_)),
+        store_(ChooseStore(params, output_layout)),
         tasks_(ChooseTasks(p_)),
         copies_(HasPads(p_)),
         pitch_(copies_ ? tasks_.pitch : in_.row_stride),
-        gemm_(params, constants, ChooseStore(params, output_layout), segments_.count,
-              segments_.quads, packs) {
-    name_ = StrCat("quantized_conv", p_.kernel_h, "x", p_.kernel_w, "_gemm");
-    for (std::int64_t y = 0; y < p_.kernel_h; ++y) {
-      for (std::int64_t x = 0; x < (segments_.rows ? 1 : p_.kernel_w); ++x) {
-        offsets_.push_back(y * p_.dilation_h * pitch_ + x * p_.dilation_w * in_.pixel_stride);
-      }
-    }
+        product_(MakeProduct(params, constants, packs)) {
+    const bool is_gemm = std::holds_alternative<QuantizedGemm>(product_);
+    name_ = StrCat("quantized_conv", p_.kernel_h, "x", p_.kernel_w, is_gemm ? "_gemm" : "_dot");
   }
 
   std::string_view name() const override { return name_; }
@@ -132,6 +135,31 @@ class QuantizedGemmConv final : public Kernel {
   }
 
  private:
+  Product MakeProduct(const QuantizedConvParams& params, const QuantizedConvConstants& constants,
+                      PackCache& packs) {
+    if (CanSegmentRows(p_)) {
+      const QuantizedSegments rows = SegmentRows(p_);
+      if (QuantizedDots::Applies(params, store_, rows)) {
+        QuantizedDots dots(params, constants, store_, rows, packs);
+        SetPlaces(rows, dots.places);
+        return dots;
+      }
+    }
+    const QuantizedSegments segments = ChooseSegments(p_);
+    SetPlaces(segments, {0});
+    return QuantizedGemm(params, constants, store_, segments, packs);
+  }
+
+  // Of what a pixel's sums read: `in_segment` in each segment.
+  void SetPlaces(const QuantizedSegments& segments, const std::vector<std::int64_t>& in_segment) {
+    const std::int64_t in_row = segments.count / p_.kernel_h;
+    for (std::int64_t s = 0; s < segments.count; ++s) {
+      const std::int64_t at =
+          s / in_row * p_.dilation_h * pitch_ + s % in_row * p_.dilation_w * in_.pixel_stride;
+      for (const std::int64_t place : in_segment) places_.push_back(at + place);
+    }
+  }
+
   void RunTask(const RunContext& run, std::int64_t image, std::int64_t y0, std::int64_t x0,
                int thread) const {
     const std::int64_t rows = std::min(tasks_.rows, p_.out_height - y0);
@@ -149,7 +177,7 @@ class QuantizedGemmConv final : public Kernel {
       QuantizedPixels row{
           .in = in + y * p_.stride_h * pitch_,
           .in_stride = p_.stride_w * in_.pixel_stride,
-          .segments = offsets_.data(),
+          .segments = places_.data(),
           .count = cols,
           .addend = nullptr,
           .addend_stride = out_.pixel_stride,
@@ -157,17 +185,17 @@ class QuantizedGemmConv final : public Kernel {
           .out_stride = 0,
           .plane_stride = 0,
       };
-      if (gemm_.epilogue.has_addend) {
+      if (has_addend_) {
         row.addend = run.inputs[kQuantizedAddend].data<const std::uint8_t>() + at;
       }
       SetOutput(run.outputs[0], at, image, y0 + y, x0, row);
-      RunQuantizedGemm(gemm_, row);
+      std::visit([&](const auto& product) { RunQuantizedPixels(product, row); }, product_);
     }
   }
 
   void SetOutput(const TensorView& out, std::int64_t byte, std::int64_t image, std::int64_t y,
                  std::int64_t x, QuantizedPixels& row) const {
-    switch (gemm_.store) {
+    switch (store_) {
       case QuantizedStore::kBytes:
       case QuantizedStore::kFewBytes:
         row.out = out.data<std::uint8_t>() + byte;
@@ -219,15 +247,16 @@ class QuantizedGemmConv final : public Kernel {
   ConvParams p_;
   double flops_;
   std::uint8_t x_zero_point_;
+  bool has_addend_;
   ChannelsLastLayout in_;
   Shape out_shape_;
   ChannelsLastLayout out_;
-  Segments segments_;
+  QuantizedStore store_;
   Tasks tasks_;
   bool copies_;
   std::int64_t pitch_;  // of what tasks read
-  QuantizedGemm gemm_;
-  std::vector<std::ptrdiff_t> offsets_;
+  std::vector<std::ptrdiff_t> places_;
+  Product product_;
   std::string name_;
 };
 
