@@ -22,6 +22,11 @@ constexpr std::int64_t FloatLanesOf() {
   return static_cast<std::int64_t>(hn::MaxLanes(hn::ScalableTag<float>()));
 }
 
+// Bytes of a pixel in a tile.
+inline std::int64_t ExpandTileBytes(const QuantizedExpandPlan& plan) {
+  return std::min<std::int64_t>(64, plan.input.pixel_stride);
+}
+
 // The part of a step that computes one block of channels.
 struct ExpandBlock {
   const QuantizedExpandPlan& plan;
@@ -35,18 +40,17 @@ struct ExpandBlock {
   std::int64_t quads_in_row;
   std::int32_t* sums;            // [2][width], of the pointwise convolution
   std::int32_t* depthwise_sums;  // [output width]
-  bool tiles;                    // AMX is there
 };
 
-// Sums of `pixels` neighbouring pixels for the block's channels.
-template <bool kVnni>
+// Sums of `pixels` neighbouring pixels for the block's channels, with or without bias.
+template <bool kVnni, bool kBias>
 HWY_NOINLINE void SumPixels(const ExpandBlock& b, const std::uint8_t* in, std::int64_t pixels,
                             std::int32_t* sums) {
   const hn::ScalableTag<std::int32_t> d;
   using V = hn::Vec<decltype(d)>;
   constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(d));
   const std::int64_t depth = b.plan.depth, stride = b.plan.input.pixel_stride;
-  const V bias = hn::Load(d, b.operands);
+  const V bias = kBias ? hn::Load(d, b.operands) : hn::Zero(d);
   const auto* weights = reinterpret_cast<const std::int32_t*>(b.weights);
   const auto tile = [&](auto count) HWY_ATTR {
     constexpr int kPixels = decltype(count)::value;
@@ -72,99 +76,162 @@ HWY_NOINLINE void SumPixels(const ExpandBlock& b, const std::uint8_t* in, std::i
   for (; x < pixels; ++x) tile(std::integral_constant<int, 1>());
 }
 
-#if HWY_TARGET == HWY_AVX3
-// The same by tiles of 16 pixels. Those read beyond their pixels, into the next ones, for which
-// weights are zero; in the last row of the image there may be none. Returns how many were done.
-HWY_NOINLINE std::int64_t SumPixelsByTiles(const ExpandBlock& b, std::int64_t y,
-                                           std::int32_t* sums) {
-  constexpr std::int64_t kRows = 16, kTile = 1024;
-  const ChannelsLastLayout& input = b.plan.input;
-  const std::int64_t stride = input.pixel_stride, segments = b.plan.weight_rows / kRows;
-  const std::uint8_t* in = b.step.in + y * input.row_stride;
-  // First pixel that a tile may begin at.
-  const std::int64_t readable = input.image_stride - y * input.row_stride;
-  const std::int64_t last = (readable - segments * 64) / stride - kRows + 1;
-  const std::int64_t pixels = std::min(input.width, last + kRows) / kRows * kRows;
-  std::int64_t x = 0;
-  for (; x + 2 * kRows <= pixels; x += 2 * kRows) {
-    LoadTile<0>(b.operands, 0);
-    LoadTile<1>(b.operands, 0);
-    for (std::int64_t s = 0; s < segments; ++s) {
-      const std::uint8_t* from = in + x * stride + s * 64;
-      LoadTile<6>(b.weights + s * kTile, 64);
-      LoadTile<4>(from, stride);
-      MultiplyTiles<0, 4, 6>();
-      LoadTile<5>(from + kRows * stride, stride);
-      MultiplyTiles<1, 5, 6>();
-    }
-    StoreTile<0>(sums + x * kRows, 64);
-    StoreTile<1>(sums + (x + kRows) * kRows, 64);
-  }
-  for (; x < pixels; x += kRows) {
-    LoadTile<0>(b.operands, 0);
-    for (std::int64_t s = 0; s < segments; ++s) {
-      LoadTile<6>(b.weights + s * kTile, 64);
-      LoadTile<4>(in + x * stride + s * 64, stride);
-      MultiplyTiles<0, 4, 6>();
-    }
-    StoreTile<0>(sums + x * kRows, 64);
-  }
-  return std::max<std::int64_t>(0, pixels);
-}
-#endif
+// Makes quads of one row of the grid from the sums of its two rows of pixels. kBias: these are
+// without bias.
+template <QuantizedForm kForm, bool kBias>
+class QuadRow {
+  using D = hn::ScalableTag<std::int32_t>;
+  using V = hn::Vec<D>;
+  static constexpr std::int64_t kLanes = FloatLanesOf();
 
-// Quads of row `row` of the grid, from the sums of its two rows of pixels.
-template <QuantizedForm kForm>
-HWY_NOINLINE void QuadsFromSums(const ExpandBlock& b, std::int64_t row, std::int32_t* quads) {
-  const hn::ScalableTag<std::int32_t> d;
-  const hn::Rebind<float, decltype(d)> df;
-  using V = hn::Vec<decltype(d)>;
-  constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(d));
-  const ConvParams& p = b.plan.depthwise.params;
-  const QuantizedOutput<kForm> output(b.plan.epilogue);
-  const auto* reals = reinterpret_cast<const float*>(b.operands);
-  const auto positive = hn::Load(df, reals + kLanes), negative = hn::Load(df, reals + 2 * kLanes);
-  const V zero = hn::Zero(d);
-  const auto round = [&](const std::int32_t* sums) HWY_ATTR {
-    return output.Round(d, hn::Load(d, sums), positive, negative, zero);
-  };
-  const auto four = [&](const std::int32_t* p0, const std::int32_t* p1, const std::int32_t* p2,
-                        const std::int32_t* p3) HWY_ATTR {
-    return output.ToQuads(d, round(p0), round(p1), round(p2), round(p3));
-  };
-  const std::int64_t y = 2 * row - p.pad_top, left = -p.pad_left, count = b.quads_in_row;
-  const auto has_row = [&](std::int64_t r) { return r >= 0 && r < p.in_height; };
-  const std::int32_t *r0 = b.sums, *r1 = b.sums + p.in_width * kLanes;
-  // Quads that reach beyond the image: what is outside is replaced.
-  const std::uint32_t rows_inside = (has_row(y) ? 0xFFFFu : 0) | (has_row(y + 1) ? 0xFFFF0000u : 0);
-  const V zero_point = hn::Set(d, b.plan.depthwise.x_zero_point * 0x01010101);
-  const auto at_border = [&](std::int64_t i) HWY_ATTR {
-    const std::int64_t x = left + 2 * i;
-    const auto has_column = [&](std::int64_t c) { return c >= 0 && c < p.in_width; };
-    const std::uint32_t inside =
-        rows_inside & ((has_column(x) ? 0x00FF00FFu : 0) | (has_column(x + 1) ? 0xFF00FF00u : 0));
-    V v = zero_point;
-    if (inside != 0) {
-      const std::int64_t x0 = std::clamp<std::int64_t>(x, 0, p.in_width - 1) * kLanes;
-      const std::int64_t x1 = std::clamp<std::int64_t>(x + 1, 0, p.in_width - 1) * kLanes;
-      v = four(r0 + x0, r0 + x1, r1 + x0, r1 + x1);
-      const V mask = hn::Set(d, static_cast<std::int32_t>(inside));
-      v = hn::Or(hn::And(mask, v), hn::AndNot(mask, zero_point));
+ public:
+  QuadRow(const ExpandBlock& b, std::int64_t row, std::int32_t* quads)
+      : b_(b), quads_(quads), output_(b.plan.epilogue) {
+    const ConvParams& p = b.plan.depthwise.params;
+    const std::int64_t y = 2 * row - p.pad_top;
+    has_row_[0] = y >= 0 && y < p.in_height;
+    has_row_[1] = y + 1 >= 0 && y + 1 < p.in_height;
+    if (has_row_[0] && has_row_[1]) {
+      inner_.begin = (1 + p.pad_left) / 2;
+      inner_.end = (p.in_width + p.pad_left) / 2;
     }
-    hn::Store(v, d, quads + i * kLanes);
-  };
-  std::int64_t begin = count, end = count;
-  if (rows_inside == 0xFFFFFFFFu) {
-    begin = std::clamp<std::int64_t>((1 - left) / 2, 0, count);
-    end = std::clamp<std::int64_t>((p.in_width - left) / 2, begin, count);
   }
-  for (std::int64_t i = 0; i < begin; ++i) at_border(i);
-  for (std::int64_t i = begin; i < end; ++i) {
-    const std::int64_t at = (left + 2 * i) * kLanes;
-    hn::Store(four(r0 + at, r0 + at + kLanes, r1 + at, r1 + at + kLanes), d, quads + i * kLanes);
+
+  bool has_row(int i) const { return has_row_[i]; }
+
+  // Quads [begin, end).
+  HWY_INLINE void Make(std::int64_t begin, std::int64_t end) const {
+    const std::int64_t inner_begin = std::clamp(inner_.begin, begin, end);
+    const std::int64_t inner_end = std::clamp(inner_.end, inner_begin, end);
+    for (std::int64_t i = begin; i < inner_begin; ++i) MakeAtBorder(i);
+    const D d;
+    const hn::Rebind<float, D> df;
+    const auto positive = hn::Load(df, Reals() + kLanes),
+               negative = hn::Load(df, Reals() + 2 * kLanes);
+    const V bias = hn::Load(d, b_.operands);
+    const std::int64_t width = b_.plan.input.width, left = -b_.plan.depthwise.params.pad_left;
+    for (std::int64_t i = inner_begin; i < inner_end; ++i) {
+      const std::int32_t* const p = b_.sums + (left + 2 * i) * kLanes;
+      const std::int32_t* const q = p + width * kLanes;
+      hn::Store(output_.ToQuads(d, Round(p, positive, negative, bias),
+                                Round(p + kLanes, positive, negative, bias),
+                                Round(q, positive, negative, bias),
+                                Round(q + kLanes, positive, negative, bias)),
+                d, quads_ + i * kLanes);
+    }
+    for (std::int64_t i = inner_end; i < end; ++i) MakeAtBorder(i);
   }
-  for (std::int64_t i = end; i < count; ++i) at_border(i);
+
+ private:
+  const float* Reals() const { return reinterpret_cast<const float*>(b_.operands); }
+
+  template <class VF>
+  HWY_INLINE V Round(const std::int32_t* sums, VF positive, VF negative, V bias) const {
+    const D d;
+    V sum = hn::Load(d, sums);
+    if (kBias) sum = hn::Add(sum, bias);
+    return output_.Round(d, sum, positive, negative, hn::Zero(d));
+  }
+
+  // What is outside of the image is the zero point.
+  HWY_NOINLINE void MakeAtBorder(std::int64_t i) const {
+    const D d;
+    const hn::Rebind<float, D> df;
+    const ConvParams& p = b_.plan.depthwise.params;
+    const std::int64_t x[2] = {2 * i - p.pad_left, 2 * i + 1 - p.pad_left};
+    const V zero_point = hn::Set(d, b_.plan.depthwise.x_zero_point * 0x01010101);
+    const auto positive = hn::Load(df, Reals() + kLanes),
+               negative = hn::Load(df, Reals() + 2 * kLanes);
+    const V bias = hn::Load(d, b_.operands);
+    std::uint32_t inside = 0;
+    V v[4] = {zero_point, zero_point, zero_point, zero_point};
+    for (int k = 0; k < 4; ++k) {
+      const std::int64_t column = x[k % 2];
+      if (!has_row_[k / 2] || column < 0 || column >= p.in_width) continue;
+      inside |= 0xFFu << (8 * k);
+      v[k] = Round(b_.sums + (k / 2 * p.in_width + column) * kLanes, positive, negative, bias);
+    }
+    const V mask = hn::Set(d, static_cast<std::int32_t>(inside));
+    hn::Store(hn::Or(hn::And(mask, output_.ToQuads(d, v[0], v[1], v[2], v[3])),
+                     hn::AndNot(mask, zero_point)),
+              d, quads_ + i * kLanes);
+  }
+
+  const ExpandBlock& b_;
+  std::int32_t* quads_;
+  QuantizedOutput<kForm> output_;
+  bool has_row_[2];
+  Range inner_ = {0, 0};  // quads all inside of the image
+};
+
+// Row `row` of the grid.
+template <bool kVnni, QuantizedForm kForm>
+HWY_NOINLINE void MakeQuads(const ExpandBlock& b, std::int64_t row, std::int32_t* quads) {
+  const ConvParams& p = b.plan.depthwise.params;
+  const QuadRow<kForm, false> quad_row(b, row, quads);
+  for (int i = 0; i < 2; ++i) {
+    if (!quad_row.has_row(i)) continue;
+    const std::int64_t y = 2 * row + i - p.pad_top;
+    SumPixels<kVnni, true>(b, b.step.in + y * b.plan.input.row_stride, p.in_width,
+                           b.sums + i * p.in_width * FloatLanesOf());
+  }
+  quad_row.Make(0, b.quads_in_row);
 }
+
+#if HWY_TARGET == HWY_AVX3
+
+// Adds to tile kSum the products of 16 pixels; the first segment's weights are in tile 7.
+template <int kSum>
+HWY_INLINE void SumTile(const ExpandBlock& b, const std::uint8_t* in) {
+  constexpr int kPixels = kSum + 4;
+  const std::int64_t stride = b.plan.input.pixel_stride;
+  ZeroTile<kSum>();
+  LoadTile<kPixels>(in, stride);
+  MultiplyTiles<kSum, kPixels, 7>();
+  for (std::int64_t s = 1; s < b.plan.weight_rows / 16; ++s) {
+    LoadTile<6>(b.weights + s * 1024, 64);
+    LoadTile<kPixels>(in + s * 64, stride);
+    MultiplyTiles<kSum, kPixels, 6>();
+  }
+}
+
+// Row `row` of the grid. Sums are those of tiles of 16 pixels; while they are on their way, the
+// quads of the tiles before are made.
+template <QuantizedForm kForm>
+HWY_NOINLINE void MakeQuadsByTiles(const ExpandBlock& b, std::int64_t row, std::int32_t* quads) {
+  const ConvParams& p = b.plan.depthwise.params;
+  const ChannelsLastLayout& input = b.plan.input;
+  const QuadRow<kForm, true> quad_row(b, row, quads);
+  const std::int64_t y = 2 * row - p.pad_top;
+  const std::uint8_t* const in = b.step.in + y * input.row_stride;
+  std::int32_t* const sums[2] = {b.sums, b.sums + p.in_width * 16};
+  // The last pixel that a tile may begin at: a tile may reach beyond its pixels, where weights are
+  // zero, but not beyond the image.
+  const std::int64_t readable =
+      input.image_stride - (quad_row.has_row(1) ? y + 1 : y) * input.row_stride;
+  const std::int64_t pixel_bytes = b.plan.weight_rows * 4 - 64 + ExpandTileBytes(b.plan);
+  const std::int64_t last = (readable - pixel_bytes) / input.pixel_stride - 15;
+  const std::int64_t end = std::min(p.in_width, last + 16) / 16 * 16;
+  LoadTile<7>(b.weights, 64);
+  std::int64_t x = 0, quads_done = 0;
+  for (; x + 16 <= end; x += 16) {
+    if (quad_row.has_row(0)) SumTile<0>(b, in + x * input.pixel_stride);
+    if (quad_row.has_row(1)) SumTile<1>(b, in + input.row_stride + x * input.pixel_stride);
+    const std::int64_t ready = std::min((x + p.pad_left) / 2, b.quads_in_row);
+    quad_row.Make(quads_done, ready);
+    quads_done = ready;
+    if (quad_row.has_row(0)) StoreTile<0>(sums[0] + x * 16, 64);
+    if (quad_row.has_row(1)) StoreTile<1>(sums[1] + x * 16, 64);
+  }
+  for (int i = 0; i < 2; ++i) {
+    if (!quad_row.has_row(i)) continue;
+    SumPixels<true, false>(b, in + i * input.row_stride + x * input.pixel_stride, p.in_width - x,
+                           sums[i] + x * 16);
+  }
+  quad_row.Make(quads_done, b.quads_in_row);
+}
+
+#endif
 
 // The depthwise sums of output row y to bytes.
 template <QuantizedForm kForm>
@@ -200,33 +267,29 @@ void WithForm(const QuantizedEpilogue& e, const Use& use) {
   use(std::integral_constant<QuantizedForm, QuantizedForm::kLinear>());
 }
 
-// The next row of the grid.
-template <bool kVnni>
-void MakeQuads(const ExpandBlock& b, std::int64_t row, std::int32_t* quads) {
-  constexpr std::int64_t kLanes = FloatLanesOf();
-  const ConvParams& p = b.plan.depthwise.params;
-  const ChannelsLastLayout& input = b.plan.input;
-  for (std::int64_t i = 0; i < 2; ++i) {
-    const std::int64_t y = 2 * row + i - p.pad_top;
-    if (y < 0 || y >= p.in_height) continue;
-    std::int32_t* const sums = b.sums + i * p.in_width * kLanes;
-    std::int64_t x = 0;
+template <bool kVnni, bool kTiles>
+auto ChooseMakeQuads(const QuantizedEpilogue& epilogue) {
+  void (*make_quads)(const ExpandBlock&, std::int64_t, std::int32_t*) = nullptr;
+  WithForm(epilogue, [&](auto form) {
+    constexpr QuantizedForm kForm = decltype(form)::value;
 #if HWY_TARGET == HWY_AVX3
-    if (b.tiles) x = SumPixelsByTiles(b, y, sums);
+    if constexpr (kTiles) {
+      make_quads = MakeQuadsByTiles<kForm>;
+      return;
+    }
 #endif
-    SumPixels<kVnni>(b, b.step.in + y * input.row_stride + x * input.pixel_stride, p.in_width - x,
-                     sums + x * kLanes);
-  }
-  WithForm(b.plan.epilogue,
-           [&](auto form) { QuadsFromSums<decltype(form)::value>(b, row, quads); });
+    make_quads = MakeQuads<kVnni, kForm>;
+  });
+  return make_quads;
 }
 
-template <bool kVnni>
+template <bool kVnni, bool kTiles>
 void RunExpandStep(const QuantizedExpandPlan& plan, const QuantizedExpandStep& step) {
   constexpr std::int64_t kLanes = FloatLanesOf(), kBytes = 4 * kLanes;
   const QuantizedDepthwisePlan& depthwise = plan.depthwise;
   const ConvParams& p = depthwise.params;
   const DepthwiseSumRow sum_row = ChooseSumRow<kVnni>(depthwise);
+  const auto make_quads = ChooseMakeQuads<kVnni, kTiles>(plan.epilogue);
   const std::int64_t quads_in_row = plan.Quads();
   auto* const sums = reinterpret_cast<std::int32_t*>(step.scratch);
   std::int32_t* const depthwise_sums = sums + 2 * p.in_width * kLanes;
@@ -235,12 +298,6 @@ void RunExpandStep(const QuantizedExpandPlan& plan, const QuantizedExpandStep& s
       reinterpret_cast<std::uint8_t*>(depthwise_sums + tiles * kDepthwiseTile * kLanes);
   const std::int64_t slot_bytes = quads_in_row * kBytes;
 
-#if HWY_TARGET == HWY_AVX3
-  const bool has_amx = kVnni && HasAmx();
-  if (has_amx) BeginAmx();
-#else
-  constexpr bool has_amx = false;
-#endif
   for (std::size_t i = 0; i < depthwise.blocks.size(); ++i) {
     const auto block = static_cast<std::int64_t>(i);
     const ExpandBlock b = {
@@ -255,8 +312,7 @@ void RunExpandStep(const QuantizedExpandPlan& plan, const QuantizedExpandStep& s
         .quads = quads + block * depthwise.rows * slot_bytes,
         .quads_in_row = quads_in_row,
         .sums = sums,
-        .depthwise_sums = depthwise_sums,
-        .tiles = has_amx};
+        .depthwise_sums = depthwise_sums};
     QuadWindows windows = {.quads = b.quads,
                            .slot_bytes = slot_bytes,
                            .plane_bytes = 0,
@@ -276,8 +332,8 @@ void RunExpandStep(const QuantizedExpandPlan& plan, const QuantizedExpandStep& s
     for (std::int64_t y = step.rows.begin; y < step.rows.end; ++y) {
       const std::int64_t first = first_row(y);
       for (next = std::max(next, first); next < first + depthwise.rows; ++next) {
-        MakeQuads<kVnni>(
-            b, next, reinterpret_cast<std::int32_t*>(b.quads + next % depthwise.rows * slot_bytes));
+        make_quads(b, next,
+                   reinterpret_cast<std::int32_t*>(b.quads + next % depthwise.rows * slot_bytes));
       }
       const std::int64_t phase = y * p.stride_h % 2;
       windows.weights = b.depthwise_weights + phase * depthwise.PhaseWeightBytes();
@@ -286,9 +342,6 @@ void RunExpandStep(const QuantizedExpandPlan& plan, const QuantizedExpandStep& s
       WithForm(depthwise.epilogue, [&](auto form) { FinishVectors<decltype(form)::value>(b, y); });
     }
   }
-#if HWY_TARGET == HWY_AVX3
-  if (has_amx) EndAmx();
-#endif
 }
 
 #endif  // HWY_TARGET
@@ -298,10 +351,17 @@ void RunExpandStepOfTarget(const QuantizedExpandPlan& plan, const QuantizedExpan
   static_cast<void>(plan);
   static_cast<void>(step);
 #else
-  if constexpr (kTargetHasVnni) {
-    if (HasVnni()) return RunExpandStep<true>(plan, step);
+#if HWY_TARGET == HWY_AVX3
+  if (HasAmx()) {
+    BeginAmx(ExpandTileBytes(plan));
+    RunExpandStep<true, true>(plan, step);
+    return EndAmx();
   }
-  RunExpandStep<false>(plan, step);
+#endif
+  if constexpr (kTargetHasVnni) {
+    if (HasVnni()) return RunExpandStep<true, false>(plan, step);
+  }
+  RunExpandStep<false, false>(plan, step);
 #endif
 }
 
