@@ -202,7 +202,8 @@ std::unique_ptr<Kernel> PrepareDepthToSpace(const PrepareContext& context) {
 }
 
 LayoutChoice DepthToSpaceLayouts(const LayoutContext& context) {
-  return {{context.inputs[0].layout}, {Layout::kRowMajor}};
+  if (context.inputs[0].layout != Layout::kBlocked) return {};
+  return {{Layout::kBlocked}, {Layout::kRowMajor}};
 }
 
 LayoutChoice FusedDepthToSpaceLayouts(const LayoutContext&) {
