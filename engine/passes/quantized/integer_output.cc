@@ -51,7 +51,7 @@ bool IntegerOutputs::HaveSameShape(ValueId a, ValueId b) const {
 
 ValueId IntegerOutputs::FromFunction(ValueId real, Quantization q) {
   const ByteFunction* function = functions_.Find(real);
-  if (function == nullptr || FindOp("ByteTable") == nullptr) return kNoValue;
+  if (function == nullptr) return kNoValue;
   const ValueId out = NewBytes(real);
   const std::string name = graph_.value(real).name;
   const ValueId table = graph_.AddConstant(name + ".table", QuantizedTable(*function, q));
@@ -80,7 +80,7 @@ ValueId IntegerOutputs::FromAdd(ValueId real, Quantization q) {
     return view_.AppendInteger(std::move(node));
   }
   const auto of_a = view_.FindQuantized(a), of_b = view_.FindQuantized(b);
-  if (!of_a || !of_b || FindOp("QuantizedAdd") == nullptr) return kNoValue;
+  if (!of_a || !of_b) return kNoValue;
   Node node = MakeNode("QuantizedAdd", add.op.name, graph_.opset, {of_a->bytes, of_b->bytes},
                        NewBytes(real));
   WriteQuantization(of_a->q, "a", node.op.attributes);
@@ -95,7 +95,7 @@ ValueId IntegerOutputs::FromBoundedAdd(const Node& bound, Quantization q) {
   const Node* add = view_.Producer(sum);
   if (add == nullptr || add->op.type != "Add" || !view_.HasOneReader(sum)) return kNoValue;
   const auto function = AtNode(graph_, bound, [&] { return AsActivation(graph_, bound, 0); });
-  if (!function || FindOp("ByteTable") == nullptr) return kNoValue;
+  if (!function) return kNoValue;
   const ValueId bytes = FromAdd(sum, q);
   if (bytes == kNoValue) return kNoValue;
   ByteFunction clamp{bytes, {}};
@@ -112,7 +112,6 @@ ValueId IntegerOutputs::FromBoundedAdd(const Node& bound, Quantization q) {
 }
 
 ValueId IntegerOutputs::FromGate(const Node& mul, Quantization q) {
-  if (FindOp("QuantizedScale") == nullptr) return kNoValue;
   for (const auto& [x, gate] :
        {std::pair{mul.inputs[0], mul.inputs[1]}, {mul.inputs[1], mul.inputs[0]}}) {
     const auto source = view_.FindQuantized(x);

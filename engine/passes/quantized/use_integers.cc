@@ -6,6 +6,7 @@
 // QuantizeLinear asks for the bytes of a float value, and what made that decides how they are
 // computed. Float nodes in between stay for as long as somebody reads their results.
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "engine/passes/passes.h"
@@ -42,7 +43,8 @@ class Rewriter {
     if (type == "QLinearConv") return RewriteQLinearConv(view_, node);
     if (type == "QLinearMatMul") return RewriteQLinearMatMul(node);
     if (type == "Conv") return RewriteConv(node);
-    if (type == "GlobalAveragePool") return RewriteGlobalAverage(node);
+    if (type == "GlobalAveragePool") return RewriteToFloat(node, "QuantizedGlobalAverage");
+    if (type == "DepthToSpace" && RewriteToFloat(node, "QuantizedDepthToSpace")) return true;
     return RewriteActivation(node) || RewriteSignedMover(node);
   }
 
@@ -92,15 +94,19 @@ class Rewriter {
     return true;
   }
 
-  bool RewriteGlobalAverage(const Node& node) {
+  // Operators of one image that give float32.
+  bool RewriteToFloat(const Node& node, std::string_view type) {
     const auto x = view_.FindQuantized(node.inputs[0]);
     const Shape* shape = view_.FindShape(node.inputs[0]);
-    if (FindOp("QuantizedGlobalAverage") == nullptr || !x || shape == nullptr || shape->rank() != 4)
-      return false;
-    Node average = MakeNode("QuantizedGlobalAverage", node.op.name, node.op.opset, {x->bytes},
-                            node.outputs[0]);
-    WriteQuantization(x->q, "x", average.op.attributes);
-    view_.AppendInteger(std::move(average));
+    if (!x || shape == nullptr || shape->rank() != 4) return false;
+    Node to_float = MakeNode(type, node.op.name, node.op.opset, {x->bytes}, node.outputs[0]);
+    for (const char* name : {"blocksize", "mode"}) {  // of DepthToSpace
+      const auto& attributes = node.op.attributes;
+      const auto it = std::ranges::find(attributes, name, [](const auto& a) { return a.first; });
+      if (it != attributes.end()) to_float.op.attributes.Set(name, it->second);
+    }
+    WriteQuantization(x->q, "x", to_float.op.attributes);
+    view_.AppendInteger(std::move(to_float));
     return true;
   }
 
