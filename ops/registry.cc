@@ -118,6 +118,7 @@ extern const OpDef kQLinearConvOp;
 extern const OpDef kQLinearMatMulOp;
 extern const OpDef kQuantizeLinearOp;
 extern const OpDef kQuantizedConvOp;
+extern const OpDef kQuantizedConvChainOp;
 extern const OpDef kRangeOp;
 extern const OpDef kReciprocalOp;
 extern const OpDef kReduceL1Op;
@@ -286,6 +287,7 @@ const OpDef* const kOps[] = {
     &kQLinearMatMulOp,
     &kQuantizeLinearOp,
     &kQuantizedConvOp,
+    &kQuantizedConvChainOp,
     &kRangeOp,
     &kReciprocalOp,
     &kReduceL1Op,

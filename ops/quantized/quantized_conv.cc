@@ -5,6 +5,7 @@
 
 #include "ops/conv_tiling.h"
 #include "ops/elements.h"
+#include "ops/quantized/quantized_depthwise.h"
 #include "simd/cpu_target.h"
 
 namespace tessera {
@@ -55,6 +56,7 @@ enum class KernelKind { kReference, kGemm, kDepthwise };
 
 KernelKind ChooseKind(const QuantizedConvParams& p) {
   const ConvParams& conv = p.conv;
+  if (IsQuantizedDepthwise(p)) return KernelKind::kDepthwise;
   if (conv.groups == 1 && FitsTiling(conv)) return KernelKind::kGemm;
   return KernelKind::kReference;
 }
