@@ -128,7 +128,7 @@ class Planner {
     return to;
   }
 
-  // Both layouts of a tensor of one pixel hold the channels one after the other: `to` can lie where
+  // All layouts of a tensor of one pixel hold the channels one after the other: `to` can lie where
   // `from` does. kNoTensor if it cannot.
   TensorId ViewAs(TensorId from, const TensorInfo& to) {
     const Shape& s = to.shape;
@@ -138,7 +138,7 @@ class Planner {
         (s[0] != 1 && bytes != Bytes(from)) || storage.kind != BufferRef::Kind::kArena) {
       return kNoTensor;
     }
-    storage.bytes = std::max(storage.bytes, bytes);  // the channels that pad the last block
+    storage.bytes = std::max(storage.bytes, bytes);  // the channels that pad it
     return NewTensor(to, tensors_[static_cast<std::size_t>(from)].storage);
   }
 
@@ -247,8 +247,9 @@ class Planner {
   }
 
   // Whether a Concat only puts its inputs' bytes one after the other: nothing but ones before the
-  // axis.
+  // axis. Channels-last, the channels of the inputs alternate.
   bool Appends(TensorId out, const std::vector<TensorId>& inputs) const {
+    if (Info(out).layout == Layout::kChannelsLast) return false;
     const Shape &whole = Info(out).shape, &first = Info(inputs[0]).shape;
     for (int d = 0; d < whole.rank(); ++d) {
       if (whole[d] != first[d]) break;
