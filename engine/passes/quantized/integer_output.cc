@@ -59,6 +59,18 @@ ValueId IntegerOutputs::FromFunction(ValueId real, Quantization q) {
       MakeNode("ByteTable", name, graph_.opset, {function->bytes, table}, out));
 }
 
+std::optional<QuantizedValue> IntegerOutputs::BoundedBytes(const Node& node) {
+  const auto source = view_.FindQuantized(node.inputs[0]);
+  const ByteFunction* function = source ? functions_.Find(node.outputs[0]) : nullptr;
+  if (function == nullptr || function->bytes != source->bytes) return std::nullopt;
+  const Tensor table = QuantizedTable(*function, source->q);
+  for (std::size_t byte = 0; byte < 256; ++byte) {
+    const int held = table.data<const std::uint8_t>()[byte] - source->q.zero_point;
+    if (static_cast<float>(held) * source->q.scale != function->values[byte]) return std::nullopt;
+  }
+  return QuantizedValue{FromFunction(node.outputs[0], source->q), source->q};
+}
+
 ValueId IntegerOutputs::FromConv(ValueId real, Quantization q) {
   const Node* conv = view_.FindConv(real);
   if (conv == nullptr) return kNoValue;

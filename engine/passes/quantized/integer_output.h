@@ -21,6 +21,10 @@ class IntegerOutputs {
   // it: integer operators, or the QuantizeLinear itself.
   ValueId Bytes(ValueId real, Quantization q);
 
+  // The result of an old Relu or Clip of dequantised bytes as such bytes itself, with the same
+  // parameters; nullopt if they do not hold it exactly.
+  std::optional<QuantizedValue> BoundedBytes(const Node& node);
+
  private:
   ValueId Make(ValueId real, Quantization q);
   // Each gives kNoValue if it does not apply.

@@ -45,6 +45,7 @@ class Rewriter {
     if (type == "Conv") return RewriteConv(node);
     if (type == "GlobalAveragePool") return RewriteToFloat(node, "QuantizedGlobalAverage");
     if (type == "DepthToSpace" && RewriteToFloat(node, "QuantizedDepthToSpace")) return true;
+    if (type == "Relu" || type == "Clip") SetBounded(node);
     return RewriteActivation(node) || RewriteSignedMover(node);
   }
 
@@ -81,6 +82,13 @@ class Rewriter {
     view_.AppendInteger(*conv);
     view_.SetConv(node.outputs[0], std::move(*conv));
     return true;
+  }
+
+  // Relu, or Clip at multiples of the scale, of dequantised bytes gives dequantised bytes.
+  void SetBounded(const Node& node) {
+    if (const auto bytes = outputs_.BoundedBytes(node)) {
+      view_.SetDequantized(node.outputs[0], *bytes);
+    }
   }
 
   bool RewriteActivation(const Node& node) {
