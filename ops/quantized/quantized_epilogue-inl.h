@@ -1,0 +1,223 @@
+// Vectors of int32 sums to uint8 or float32: QuantizedEpilogue (ops/quantized/quantized_conv.h) for
+// kernels. Included once per target.
+//
+// Four vectors are packed to bytes without a permutation if their channels lie in "quad order":
+// within each 128 bits, four channels of each vector. Lane l of vector j of a group of 4 * lanes
+// channels then holds channel
+//   l / B * 4 * B + j * B + l % B, where B = min(4, lanes)
+// which QuadOrder gives.
+#if defined(TESSERA_OPS_QUANTIZED_EPILOGUE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TESSERA_OPS_QUANTIZED_EPILOGUE_INL_H_
+#undef TESSERA_OPS_QUANTIZED_EPILOGUE_INL_H_
+#else
+#define TESSERA_OPS_QUANTIZED_EPILOGUE_INL_H_
+#endif
+
+#include <cmath>
+#include <cstdint>
+
+#include "hwy/highway.h"
+#include "ops/quantized/quantized_conv.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tessera::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Channel, from the first of the group, of lane `lane` of vector `vector` (0 to 3).
+constexpr std::int64_t QuadOrder(std::int64_t lanes, std::int64_t vector, std::int64_t lane) {
+  const std::int64_t block = lanes < 4 ? lanes : 4;
+  return lane / block * 4 * block + vector * block + lane % block;
+}
+
+// Rounds half to even. Below the range of int32 the result is its lowest value.
+template <class D, class V = hn::Vec<hn::RebindToSigned<D>>>
+HWY_INLINE V RoundToInt(D d, hn::Vec<D> v) {
+#if HWY_TARGET == HWY_SCALAR  // its NearestInt is off by one just below 0.5
+  const float limited = std::fmax(hn::GetLane(v), -2147483648.0f);
+  static_cast<void>(d);
+  return hn::Set(hn::RebindToSigned<D>(), static_cast<std::int32_t>(std::nearbyint(limited)));
+#elif HWY_ARCH_X86
+  // Highway's would also handle what is too large: that has been clamped here.
+  static_cast<void>(d);
+  if constexpr (sizeof(v) == 16) {
+    return V{_mm_cvtps_epi32(v.raw)};
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+  } else if constexpr (sizeof(v) == 32) {
+    return V{_mm256_cvtps_epi32(v.raw)};
+#endif
+#if HWY_TARGET == HWY_AVX3
+  } else {
+    return V{_mm512_cvtps_epi32(v.raw)};
+#endif
+  }
+#else
+  return hn::NearestInt(v);
+#endif
+}
+
+// The forms of an epilogue, for which kernels are compiled.
+enum class QuantizedForm {
+  kLinear,   // is_linear, !has_slope
+  kSlope,    // is_linear
+  kGeneral,  // all others
+};
+
+template <QuantizedForm kForm>
+class QuantizedOutput {
+ public:
+  explicit QuantizedOutput(const QuantizedEpilogue& e)
+      : limit_(static_cast<float>(e.highest - e.y_zero_point)),
+        clip_low_(e.clip_low),
+        clip_high_(e.clip_high),
+        is_hard_swish_(e.is_hard_swish),
+        has_addend_(e.has_addend),
+        inverse_y_scale_(e.inverse_y_scale),
+        addend_zero_point_(e.addend.zero_point),
+        addend_scale_(e.addend.scale),
+        zero_point_(e.y_zero_point),
+        lowest_(e.lowest) {}
+
+  // The sum as a real number (kGeneral). `positive` and `negative` belong to the lanes' channels;
+  // `addend` holds the addend's bytes as int32, and is not looked at if there is none.
+  template <class D, class V = hn::Vec<D>, class VF = hn::Vec<hn::Rebind<float, D>>>
+  HWY_INLINE VF Real(D d, V sum, VF positive, VF negative, V addend) const {
+    const hn::Rebind<float, D> df;
+    VF r = hn::Mul(hn::ConvertTo(df, sum), Choose(d, sum, positive, negative));
+    r = hn::Min(hn::Max(r, hn::Set(df, clip_low_)), hn::Set(df, clip_high_));
+    if (is_hard_swish_) {
+      VF gate = hn::Add(hn::Mul(r, hn::Set(df, 1.0f / 6)), hn::Set(df, 0.5f));
+      gate = hn::Min(hn::Max(gate, hn::Zero(df)), hn::Set(df, 1.0f));
+      r = hn::Mul(r, gate);
+    }
+    if (has_addend_) {
+      const VF a = hn::ConvertTo(df, hn::Sub(addend, hn::Set(d, addend_zero_point_)));
+      r = hn::Add(r, hn::Mul(a, hn::Set(df, addend_scale_)));
+    }
+    return r;
+  }
+
+  // y - y_zero_point as int32, not yet bounded from below: what the functions that store take.
+  template <class D, class V = hn::Vec<D>, class VF = hn::Vec<hn::Rebind<float, D>>>
+  HWY_INLINE V Round(D d, V sum, VF positive, VF negative, V addend) const {
+    const hn::Rebind<float, D> df;
+    VF v;
+    if constexpr (kForm == QuantizedForm::kGeneral) {
+      v = hn::Mul(Real(d, sum, positive, negative, addend), hn::Set(df, inverse_y_scale_));
+    } else if constexpr (kForm == QuantizedForm::kSlope) {
+      v = hn::Mul(hn::ConvertTo(df, sum), Choose(d, sum, positive, negative));
+    } else {
+      v = hn::Mul(hn::ConvertTo(df, sum), positive);
+    }
+    return RoundToInt(df, hn::Min(v, hn::Set(df, limit_)));
+  }
+
+  // Stores one rounded vector as bytes, lane by lane.
+  template <class D, class V = hn::Vec<D>>
+  HWY_INLINE void Store(D d, V v, std::uint8_t* out) const {
+    v = hn::Max(hn::Add(v, hn::Set(d, zero_point_)), hn::Set(d, lowest_));
+#if HWY_TARGET == HWY_SCALAR
+    *out = static_cast<std::uint8_t>(hn::GetLane(v));
+#else
+    const hn::Rebind<std::uint8_t, D> d8;
+    hn::StoreU(hn::DemoteTo(d8, v), d8, out);
+#endif
+  }
+
+  // Stores four rounded vectors whose channels are in quad order: 4 * lanes bytes.
+  template <class D, class V = hn::Vec<D>>
+  HWY_INLINE void StoreQuad(D d, V v0, V v1, V v2, V v3, std::uint8_t* out) const {
+#if HWY_TARGET == HWY_SCALAR || !HWY_ARCH_X86
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+    if (lanes <= 4) {  // quad order is the natural one
+      Store(d, v0, out);
+      Store(d, v1, out + lanes);
+      Store(d, v2, out + 2 * lanes);
+      Store(d, v3, out + 3 * lanes);
+      return;
+    }
+    HWY_ABORT("vectors of more than 128 bits");
+#else
+    const hn::Repartition<std::int16_t, D> d16;
+    const hn::Repartition<std::uint8_t, D> d8;
+    const auto zero_point = hn::Set(d16, static_cast<std::int16_t>(zero_point_));
+    const auto low = hn::SaturatedAdd(hn::ReorderDemote2To(d16, v0, v1), zero_point);
+    const auto high = hn::SaturatedAdd(hn::ReorderDemote2To(d16, v2, v3), zero_point);
+    const auto bytes = PackUnsigned<hn::Vec<decltype(d8)>>(low, high);
+    hn::StoreU(hn::Max(bytes, hn::Set(d8, static_cast<std::uint8_t>(lowest_))), d8, out);
+#endif
+  }
+
+ private:
+  template <class D, class V, class VF>
+  static HWY_INLINE VF Choose(D, V sum, VF positive, VF negative) {
+    const hn::Rebind<float, D> df;
+    return hn::IfThenElse(hn::RebindMask(df, hn::Lt(sum, hn::Zero(D()))), negative, positive);
+  }
+
+#if HWY_TARGET != HWY_SCALAR && HWY_ARCH_X86
+  // Within each 128 bits the bytes of a, then those of b, saturated.
+  template <class V8, class V16>
+  static HWY_INLINE V8 PackUnsigned(V16 a, V16 b) {
+    if constexpr (sizeof(a) == 16) {
+      return V8{_mm_packus_epi16(a.raw, b.raw)};
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+    } else if constexpr (sizeof(a) == 32) {
+      return V8{_mm256_packus_epi16(a.raw, b.raw)};
+#endif
+#if HWY_TARGET == HWY_AVX3
+    } else {
+      return V8{_mm512_packus_epi16(a.raw, b.raw)};
+#endif
+    }
+  }
+#endif
+
+  float limit_, clip_low_, clip_high_;
+  bool is_hard_swish_, has_addend_;
+  float inverse_y_scale_;
+  std::int32_t addend_zero_point_;
+  float addend_scale_;
+  std::int32_t zero_point_, lowest_;
+};
+
+// One vector of bytes as int32, lane by lane.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V LoadBytes(D d, const std::uint8_t* in) {
+#if HWY_TARGET == HWY_SCALAR
+  return hn::Set(d, *in);
+#else
+  return hn::PromoteTo(d, hn::LoadU(hn::Rebind<std::uint8_t, D>(), in));
+#endif
+}
+
+// 4 * lanes bytes as four vectors of int32 in quad order.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void LoadQuad(D d, const std::uint8_t* in, V& v0, V& v1, V& v2, V& v3) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  if (lanes <= 4) {
+    v0 = LoadBytes(d, in);
+    v1 = LoadBytes(d, in + lanes);
+    v2 = LoadBytes(d, in + 2 * lanes);
+    v3 = LoadBytes(d, in + 3 * lanes);
+    return;
+  }
+#if HWY_TARGET != HWY_SCALAR
+  const hn::Repartition<std::uint8_t, D> d8;
+  const hn::Repartition<std::uint16_t, D> d16;
+  const auto zero8 = hn::Zero(d8);
+  const auto zero16 = hn::Zero(d16);
+  const auto bytes = hn::LoadU(d8, in);
+  const auto low = hn::BitCast(d16, hn::InterleaveLower(d8, bytes, zero8));
+  const auto high = hn::BitCast(d16, hn::InterleaveUpper(d8, bytes, zero8));
+  v0 = hn::BitCast(d, hn::InterleaveLower(d16, low, zero16));
+  v1 = hn::BitCast(d, hn::InterleaveUpper(d16, low, zero16));
+  v2 = hn::BitCast(d, hn::InterleaveLower(d16, high, zero16));
+  v3 = hn::BitCast(d, hn::InterleaveUpper(d16, high, zero16));
+#endif
+}
+
+}  // namespace tessera::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,182 @@
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "tests/ops/quantized/quantized_epilogue_test.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+//
+#include "hwy/highway.h"
+#include "ops/quantized/quantized_epilogue-inl.h"
+#include "simd/dot-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tessera::HWY_NAMESPACE {
+
+// Bytes of `sums` [4 * lanes], both by StoreQuad and by Store of each vector.
+template <QuantizedForm kForm>
+void ToBytes(const QuantizedEpilogue& e, const std::int32_t* sums, const std::uint8_t* addend,
+             std::uint8_t* quad, std::uint8_t* single) {
+  const hn::ScalableTag<std::int32_t> d;
+  const hn::Rebind<float, decltype(d)> df;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const QuantizedOutput<kForm> output(e);
+  using V = hn::Vec<decltype(d)>;
+  V a[4], v[4];
+  LoadQuad(d, addend, a[0], a[1], a[2], a[3]);
+  std::vector<std::int32_t> sum(4 * lanes);
+  std::vector<float> positive(4 * lanes), negative(4 * lanes);
+  for (std::int64_t j = 0; j < 4; ++j) {
+    for (std::int64_t l = 0; l < lanes; ++l) {
+      const std::int64_t c = QuadOrder(lanes, j, l);
+      sum[j * lanes + l] = sums[c];
+      positive[j * lanes + l] = e.Positive()[c];
+      negative[j * lanes + l] = e.Negative()[c];
+    }
+    v[j] = output.Round(d, hn::LoadU(d, &sum[j * lanes]), hn::LoadU(df, &positive[j * lanes]),
+                        hn::LoadU(df, &negative[j * lanes]), a[j]);
+  }
+  output.StoreQuad(d, v[0], v[1], v[2], v[3], quad);
+  for (std::int64_t c = 0; c < 4 * lanes; c += lanes) {
+    output.Store(d,
+                 output.Round(d, hn::LoadU(d, sums + c), hn::LoadU(df, e.Positive() + c),
+                              hn::LoadU(df, e.Negative() + c), LoadBytes(d, addend + c)),
+                 single + c);
+  }
+}
+
+void ToBytesOfTarget(const QuantizedEpilogue& e, const std::int32_t* sums,
+                     const std::uint8_t* addend, std::uint8_t* quad, std::uint8_t* single) {
+  if (!e.is_linear) return ToBytes<QuantizedForm::kGeneral>(e, sums, addend, quad, single);
+  if (e.has_slope) return ToBytes<QuantizedForm::kSlope>(e, sums, addend, quad, single);
+  ToBytes<QuantizedForm::kLinear>(e, sums, addend, quad, single);
+}
+
+template <bool kVnni>
+void DotLanes(const std::uint8_t* a, const std::int8_t* b, std::int32_t* sums) {
+  const hn::ScalableTag<std::int32_t> d;
+  const auto words = [&](const void* bytes)
+                         HWY_ATTR { return hn::LoadU(d, static_cast<const std::int32_t*>(bytes)); };
+  hn::StoreU(DotBytes<kVnni>(d, hn::LoadU(d, sums), words(a), words(b)), d, sums);
+}
+
+void DotOfTarget(bool vnni, const std::uint8_t* a, const std::int8_t* b, std::int32_t* sums) {
+  if constexpr (kTargetHasVnni) {
+    if (vnni) return DotLanes<true>(a, b, sums);
+  }
+  DotLanes<false>(a, b, sums);
+}
+
+}  // namespace tessera::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "ops/error.h"
+#include "simd/cpu_target.h"
+
+namespace tessera {
+namespace {
+
+HWY_EXPORT(ToBytesOfTarget);
+HWY_EXPORT(DotOfTarget);
+
+class OnEachTarget : public testing::Test {
+ protected:
+  ~OnEachTarget() override { ForceCpuTarget(AvailableCpuTargets().front()); }
+};
+using QuantizedEpilogueTest = OnEachTarget;
+using DotTest = OnEachTarget;
+
+TEST_F(QuantizedEpilogueTest, VectorsGiveTheBytesOfTheDefinition) {
+  constexpr std::int64_t kChannels = 64;  // 4 * lanes of every target divides it
+  std::mt19937 random(7);
+  const auto pick = [&](auto... values) {
+    const std::common_type_t<decltype(values)...> list[] = {values...};
+    return list[random() % sizeof...(values)];
+  };
+  int linear = 0, general = 0;
+  for (int round = 0; round < 400; ++round) {
+    QuantizedConvParams p;
+    p.conv = {};
+    p.conv.out_channels = kChannels;
+    p.conv.epilogue.activation =
+        pick(Activation::kNone, Activation::kRelu, Activation::kLeakyRelu, Activation::kPRelu,
+             Activation::kClip, Activation::kHardSwish);
+    p.conv.epilogue.alpha = p.conv.epilogue.activation == Activation::kClip ? -1.5f : 0.1f;
+    p.conv.epilogue.beta = 6;
+    p.x = {0.02f, static_cast<std::int32_t>(random() % 256)};
+    p.y = {pick(0.01f, 0.05f, 1e-6f, 30.0f), static_cast<std::int32_t>(pick(0, 17, 128, 255))};
+    p.has_addend = random() % 3 == 0;
+    p.addend = {0.03f, static_cast<std::int32_t>(random() % 256)};
+    std::vector<std::int8_t> weights(kChannels);
+    std::vector<float> scales(kChannels), slopes(kChannels);
+    std::vector<std::int32_t> bias(kChannels);
+    for (std::int64_t c = 0; c < kChannels; ++c) {
+      weights[c] = static_cast<std::int8_t>(random());
+      scales[c] = pick(0.01f, 0.003f, 0.1f);
+      slopes[c] = pick(-0.3f, 0.0f, 0.25f, 1.0f, 1.7f);
+      bias[c] = static_cast<std::int32_t>(random() % 2001) - 1000;
+    }
+    const auto share = [](Tensor t) { return std::make_shared<const Tensor>(std::move(t)); };
+    const QuantizedConvConstants constants = {
+        share(Tensor::FromVector<std::int8_t>({kChannels, 1, 1, 1}, weights)),
+        share(Tensor::FromVector<float>({kChannels}, scales)),
+        share(Tensor::FromVector<std::int32_t>({kChannels}, bias)),
+        share(Tensor::FromVector<float>({kChannels}, slopes))};
+    const QuantizedEpilogue e(p, constants, kChannels);
+    (e.is_linear ? linear : general) += 1;
+
+    std::vector<std::int32_t> sums(kChannels);
+    std::vector<std::uint8_t> addend(kChannels), expected(kChannels);
+    for (std::int64_t c = 0; c < kChannels; ++c) {
+      const int bits = static_cast<int>(random() % 32);
+      sums[c] = static_cast<std::int32_t>(random()) >> bits;
+      addend[c] = static_cast<std::uint8_t>(random());
+      expected[c] = e.ToByte(sums[c], c, addend[c]);
+    }
+    for (const std::string& target : AvailableCpuTargets()) {
+      ASSERT_TRUE(ForceCpuTarget(target));
+      const std::int64_t group = 4 * FloatLanes();
+      std::vector<std::uint8_t> quad(group), single(group);
+      // The first groups only: the functions take channels from 0 on.
+      HWY_DYNAMIC_DISPATCH(ToBytesOfTarget)
+      (e, sums.data(), addend.data(), quad.data(), single.data());
+      for (std::int64_t c = 0; c < group; ++c) {
+        ASSERT_EQ(quad[c], expected[c])
+            << target << " round " << round << " channel " << c << " sum " << sums[c];
+        ASSERT_EQ(single[c], expected[c]) << target << " round " << round << " channel " << c;
+      }
+    }
+  }
+  EXPECT_GT(linear, 100);
+  EXPECT_GT(general, 100);
+}
+
+TEST_F(DotTest, IsExactOnEveryTarget) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::uint8_t> a(64);
+    std::vector<std::int8_t> b(64);
+    std::vector<std::int32_t> start(16);
+    for (std::uint8_t& v : a) v = round % 2 == 0 ? 255 : static_cast<std::uint8_t>(random());
+    for (std::int8_t& v : b) v = round % 3 == 0 ? -128 : static_cast<std::int8_t>(random());
+    for (std::int32_t& v : start) v = static_cast<std::int32_t>(random());
+    for (const std::string& target : AvailableCpuTargets()) {
+      ASSERT_TRUE(ForceCpuTarget(target));
+      std::vector<std::int32_t> sums = start;
+      HWY_DYNAMIC_DISPATCH(DotOfTarget)(HasVnni(), a.data(), b.data(), sums.data());
+      for (int i = 0; i < FloatLanes(); ++i) {
+        auto expected = static_cast<std::uint32_t>(start[i]);
+        for (int k = 4 * i; k < 4 * i + 4; ++k) {
+          expected += static_cast<std::uint32_t>(int{a[k]} * int{b[k]});
+        }
+        ASSERT_EQ(sums[i], static_cast<std::int32_t>(expected)) << target << " lane " << i;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera
+#endif  // HWY_ONCE
