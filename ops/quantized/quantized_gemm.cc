@@ -60,16 +60,17 @@ void RunGroups(const QuantizedGemm& gemm, const QuantizedPixels& row) {
 
 #if HWY_TARGET == HWY_AVX3
 void RunGroupsOnAmx(const QuantizedGemm& gemm, const QuantizedPixels& row) {
-  HWY_ALIGN std::int32_t sums[kAmxPixels * 4 * kSumLanes];
+  HWY_ALIGN std::int32_t sums[2 * kAmxPixels * 4 * kSumLanes];
   const AmxTiles tiles(gemm.segments.quads);
   for (std::int64_t begin = 0; begin < row.count; begin += kChunkPixels) {
     const std::int64_t end = std::min(begin + kChunkPixels, row.count);
     for (const QuantizedGroup& group : gemm.groups) {
       const StoreFn store = FindStore(gemm, group.vectors);
-      for (std::int64_t x = begin; x < end; x += kAmxPixels) {
+      const AmxTile tile = FindAmxTile(group.vectors, gemm.segments.quads, end - begin);
+      for (std::int64_t x = begin; x < end; x += tile.pixels) {
         // The last tile repeats pixels rather than to have fewer.
-        RunTile(gemm, group, row, std::min(x, row.count - kAmxPixels), kAmxPixels,
-                FindAmxTile(group.vectors), store, sums);
+        RunTile(gemm, group, row, std::min(x, row.count - tile.pixels), tile.pixels, tile.sum,
+                store, sums);
       }
     }
   }

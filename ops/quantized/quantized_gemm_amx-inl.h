@@ -91,9 +91,53 @@ void SumAmxTile(const TileArgs& t) {
   if constexpr (kVectors > 3) StoreTile<3>(t.sums + 3 * kSumLanes, kQuadBytes);
 }
 
-inline TileFn FindAmxTile(int vectors) {
+// SumTile of 32 pixels and an even number of vectors, where segments are whole tiles: weights,
+// which may come from the outer cache, are loaded half as often.
+template <int kVectors>
+void SumAmxTilePair(const TileArgs& t) {
+  constexpr std::int64_t kVectorBytes = 4 * kSumLanes, kQuadBytes = kVectors * kVectorBytes;
+  for (int v = 0; v < kVectors; v += 2) {
+    LoadTile<0>(t.bias + v * kSumLanes, 0);
+    LoadTile<1>(t.bias + (v + 1) * kSumLanes, 0);
+    LoadTile<2>(t.bias + v * kSumLanes, 0);
+    LoadTile<3>(t.bias + (v + 1) * kSumLanes, 0);
+    const std::int8_t* weights = t.weights + v * kVectorBytes;
+    for (std::int64_t s = 0; s < t.num_segments; ++s) {
+      const std::uint8_t* in = t.in + t.segments[s];
+      for (std::int64_t quad = 0; quad < t.segment_quads; quad += kAmxQuads) {
+        LoadTile<4>(in, t.in_stride);
+        LoadTile<6>(weights, kQuadBytes);
+        MultiplyTiles<0, 4, 6>();
+        LoadTile<7>(weights + kVectorBytes, kQuadBytes);
+        MultiplyTiles<1, 4, 7>();
+        LoadTile<5>(in + kAmxPixels * t.in_stride, t.in_stride);
+        MultiplyTiles<2, 5, 6>();
+        MultiplyTiles<3, 5, 7>();
+        in += 4 * kAmxQuads;
+        weights += kAmxQuads * kQuadBytes;
+      }
+    }
+    std::int32_t* const sums = t.sums + v * kSumLanes;
+    std::int32_t* const next = sums + kAmxPixels * kVectors * kSumLanes;
+    StoreTile<0>(sums, kQuadBytes);
+    StoreTile<1>(sums + kSumLanes, kQuadBytes);
+    StoreTile<2>(next, kQuadBytes);
+    StoreTile<3>(next + kSumLanes, kQuadBytes);
+  }
+}
+
+struct AmxTile {
+  TileFn sum;
+  int pixels;
+};
+
+inline AmxTile FindAmxTile(int vectors, std::int64_t segment_quads, std::int64_t pixels) {
+  constexpr int kPixels = static_cast<int>(kAmxPixels);
+  const bool whole = segment_quads % kAmxQuads == 0 && pixels >= 2 * kAmxPixels;
+  if (whole && vectors == 4) return {SumAmxTilePair<4>, 2 * kPixels};
+  if (whole && vectors == 2) return {SumAmxTilePair<2>, 2 * kPixels};
   constexpr TileFn kTiles[] = {SumAmxTile<1>, SumAmxTile<2>, SumAmxTile<3>, SumAmxTile<4>};
-  return kTiles[vectors - 1];
+  return {kTiles[vectors - 1], kPixels};
 }
 
 #endif  // HWY_AVX3
