@@ -55,7 +55,7 @@ struct QuantizedGemm {
   std::int64_t out_channels, padded_channels;
   QuantizedSegments segments;
   int lanes;
-  bool vnni;
+  bool vnni, amx;
   QuantizedStore store;
   QuantizedEpilogue epilogue;  // its vectors in the order of the groups' channels
   std::vector<QuantizedGroup> groups;

@@ -64,12 +64,13 @@ Tasks ChooseTasks(const ConvParams& p) {
   const std::int64_t pixel_cost = p.out_channels * (p.in_channels * p.kernel_h * p.kernel_w + 64);
   const std::int64_t pixels = std::max<std::int64_t>(kTaskCost / pixel_cost, 1);
   Tasks t{};
+  const std::int64_t width = std::max<std::int64_t>(p.out_width, 1);  // 0 without images
   if (p.out_height * p.batch == 1) {
-    t.cols = std::min(static_cast<std::int64_t>(RoundUp(static_cast<std::size_t>(pixels), 48)),
-                      p.out_width);
+    t.cols = static_cast<std::int64_t>(RoundUp(static_cast<std::size_t>(pixels), 48));
+    t.cols = std::min(t.cols, width);
     t.rows = 1;
   } else {
-    t.cols = DivideUp(p.out_width, DivideUp(p.out_width, kMaxCols));
+    t.cols = DivideUp(width, DivideUp(width, kMaxCols));
     // Neighbouring tasks copy the same rows: few rows would be copied often.
     t.rows = std::max(pixels / t.cols, std::min<std::int64_t>(p.out_height / 16, 8));
     t.rows = std::clamp<std::int64_t>(t.rows, 1, p.out_height);

@@ -74,44 +74,61 @@ void StoreQuads(const TileSums& t) {
   }
 }
 
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
-// Fewer, in natural order: four vectors of one or more pixels are packed at a time, which leaves
-// their bytes mixed by fours.
-template <QuantizedForm kForm, int kVectors>
-void StoreFewVectors(const TileSums& t) {
+#if HWY_TARGET == HWY_AVX3
+// Up to three vectors, in natural order.
+template <QuantizedForm kForm>
+void StoreFours(const TileSums& t) {
   const SumTag d;
-  const hn::Repartition<std::uint8_t, SumTag> d8;
   const QuantizedOutput<kForm> output(t.gemm.epilogue);
-  constexpr std::int64_t kBlocks = kSumLanes / 4;
-  alignas(64) std::int32_t order[kSumLanes];
-  for (std::int64_t vector = 0; vector < 4; ++vector) {
-    for (std::int64_t block = 0; block < kBlocks; ++block) {
-      order[vector * kBlocks + block] = static_cast<std::int32_t>(block * 4 + vector);
+  const std::int64_t stride = t.row.out_stride;
+  const bool has_addend = kForm == QuantizedForm::kGeneral && t.row.addend != nullptr;
+  for (int v = 0; v < t.group.vectors; ++v) {
+    const auto positive = t.Positive(v), negative = t.Negative(v);
+    std::uint8_t* const out = t.Bytes(0) + v * kSumLanes;
+    const std::uint8_t* const addend = has_addend ? t.row.addend + t.first * t.row.addend_stride +
+                                                        t.group.first_channel + v * kSumLanes
+                                                  : nullptr;
+    const auto round = [&](int i) HWY_ATTR {
+      return output.Round(
+          d, t.Sum(i, v), positive, negative,
+          has_addend ? LoadBytes(d, addend + i * t.row.addend_stride) : hn::Zero(d));
+    };
+    for (int i = 0; i < t.pixels; i += 4) {
+      if (t.pixels < 4) {
+        for (int j = 0; j < t.pixels; ++j) output.Store(d, round(j), out + j * stride);
+        break;
+      }
+      i = std::min(i, t.pixels - 4);  // the last four may repeat pixels
+      output.StoreFour(d, round(i), round(i + 1), round(i + 2), round(i + 3), out + i * stride,
+                       stride);
     }
   }
-  const auto indices = hn::SetTableIndices(d, order);
-  const bool contiguous = t.row.out_stride == kVectors * kSumLanes;
-  const int count = t.pixels * kVectors;
-  alignas(64) std::uint8_t bytes[4 * kSumLanes];
-  for (int i = 0; i < count; i += 4) {
-    const auto round = [&](int j) HWY_ATTR {
-      const int at = std::min(i + j, count - 1), pixel = at / kVectors, vector = at % kVectors;
-      return output.Round(d, hn::LoadU(d, t.sums + at * kSumLanes), t.Positive(vector),
-                          t.Negative(vector),
-                          kForm == QuantizedForm::kGeneral ? t.Addend(pixel, vector) : hn::Zero(d));
-    };
-    output.StoreQuad(d, round(0), round(1), round(2), round(3), bytes);
+}
+#endif
+
+#if HWY_TARGET == HWY_AVX2
+// Two vectors, in natural order.
+template <QuantizedForm kForm>
+void StorePairs(const TileSums& t) {
+  const SumTag d;
+  const hn::Repartition<std::uint8_t, SumTag> d8;
+  const hn::Half<decltype(d8)> half;
+  const QuantizedOutput<kForm> output(t.gemm.epilogue);
+  const auto p0 = t.Positive(0), p1 = t.Positive(1), n0 = t.Negative(0), n1 = t.Negative(1);
+  // Two pixels are packed at a time, which leaves their bytes mixed by fours.
+  alignas(32) constexpr std::int32_t kOrder[8] = {0, 4, 1, 5, 2, 6, 3, 7};
+  const auto order = hn::SetTableIndices(d, kOrder);
+  alignas(32) std::uint8_t bytes[32];
+  for (int i = 0; i < t.pixels; i += 2) {
+    const int j = std::min(i + 1, t.pixels - 1);
+    output.StoreQuad(d, output.Round(d, t.Sum(i, 0), p0, n0, t.Addend(i, 0)),
+                     output.Round(d, t.Sum(i, 1), p1, n1, t.Addend(i, 1)),
+                     output.Round(d, t.Sum(j, 0), p0, n0, t.Addend(j, 0)),
+                     output.Round(d, t.Sum(j, 1), p1, n1, t.Addend(j, 1)), bytes);
     const auto sorted =
-        hn::BitCast(d8, hn::TableLookupLanes(hn::BitCast(d, hn::Load(d8, bytes)), indices));
-    if (contiguous && i + 4 <= count) {
-      hn::StoreU(sorted, d8, t.Bytes(0) + i * kSumLanes);
-      continue;
-    }
-    hn::Store(sorted, d8, bytes);
-    for (int j = 0; j < std::min(4, count - i); ++j) {
-      std::memcpy(t.Bytes((i + j) / kVectors) + (i + j) % kVectors * kSumLanes,
-                  bytes + j * kSumLanes, kSumLanes);
-    }
+        hn::BitCast(d8, hn::TableLookupLanes(hn::BitCast(d, hn::Load(d8, bytes)), order));
+    hn::StoreU(hn::LowerHalf(half, sorted), half, t.Bytes(i));
+    hn::StoreU(hn::UpperHalf(half, sorted), half, t.Bytes(j));
   }
 }
 #endif
@@ -162,12 +179,11 @@ using StoreFn = void (*)(const TileSums&);
 template <QuantizedForm kForm>
 StoreFn FindStoreOfForm(QuantizedStore store, int vectors) {
   if (store == QuantizedStore::kFewBytes) return StoreFewBytes<kForm>;
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
-  if (vectors == 2) return StoreFewVectors<kForm, 2>;
+#if HWY_TARGET == HWY_AVX2
+  if (vectors == 2) return StorePairs<kForm>;
 #endif
 #if HWY_TARGET == HWY_AVX3
-  if (vectors == 1) return StoreFewVectors<kForm, 1>;
-  if (vectors == 3) return StoreFewVectors<kForm, 3>;
+  if (vectors < 4) return StoreFours<kForm>;
 #endif
   static_cast<void>(vectors);
   return StoreQuads<kForm>;

@@ -27,10 +27,19 @@ class GuardedTensor {
     std::memset(memory_, fill, usable);
     view_ = {type, layout, shape, end - bytes};
   }
+  // A copy of `t`.
+  explicit GuardedTensor(const Tensor& t) : GuardedTensor(t.dtype(), t.shape(), t.layout()) {
+    std::memcpy(view_.bytes, t.data<std::byte>(), t.bytes());
+  }
   ~GuardedTensor() { munmap(memory_, size_); }
   GuardedTensor(const GuardedTensor&) = delete;
   GuardedTensor& operator=(const GuardedTensor&) = delete;
 
+  Tensor Copy() const {
+    Tensor t(view_.dtype, view_.shape, view_.layout);
+    std::memcpy(t.data<std::byte>(), view_.bytes, t.bytes());
+    return t;
+  }
   const TensorView& view() const { return view_; }
   template <typename T>
   T* data() const {

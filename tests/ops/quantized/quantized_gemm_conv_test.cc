@@ -1,33 +1,26 @@
 // The convolution as a product of pixels against plain loops, on every target.
+#include <gmock/gmock.h>
+
 #include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "ops/quantized/quantized_conv.h"
 #include "ops/quantized/quantized_pointwise.h"
+#include "tests/every_target.h"
 #include "tests/ops/byte_tensors.h"
 #include "tests/ops/conv_test_util.h"
 #include "tests/ops/quantized/guarded_tensor.h"
+#include "tests/ops/quantized/quantized_conv_cases.h"
 
 namespace tessera {
 namespace {
 
 struct Layer {
-  std::int64_t batch = 1, channels = 8, height = 6, width = 7, out_channels = 8;
-  std::int64_t kernel_h = 1, kernel_w = 1;
-  std::vector<std::int64_t> strides = {1, 1}, dilations = {1, 1}, pads = {0, 0, 0, 0};
-  Activation activation = Activation::kNone;
-  bool to_float = false, addend = false;
-  Layout float_layout = Layout::kBlocked;
-
-  std::string Name() const {
-    std::ostringstream out;
-    out << batch << 'x' << channels << 'x' << height << 'x' << width << " -> " << out_channels
-        << ", " << kernel_h << 'x' << kernel_w << " by " << strides[0] << ',' << strides[1]
-        << ", dilation " << dilations[0] << ',' << dilations[1] << ", pads " << pads[0] << ','
-        << pads[1] << ',' << pads[2] << ',' << pads[3] << ", activation "
-        << static_cast<int>(activation) << (to_float ? ", float" : "")
-        << (float_layout == Layout::kBlocked ? " blocked" : "") << (addend ? ", addend" : "");
-    return out.str();
-  }
+  std::int64_t batch, channels, height, width, out_channels, kernel_h, kernel_w;
+  std::int64_t stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
+  std::int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
 };
 
 class QuantizedGemmConvTest : public TargetTest {
@@ -39,134 +32,90 @@ class QuantizedGemmConvTest : public TargetTest {
   std::int64_t UpTo(std::int64_t n) { return static_cast<std::int64_t>(random_() % n) + 1; }
 
   Layer RandomLayer() {
-    Layer l;
+    Layer l{};
     l.batch = Pick({1, 1, 1, 2});
     l.kernel_h = Pick({1, 1, 2, 3, 3, 5});
     l.kernel_w = Pick({true, true, false}) ? l.kernel_h : UpTo(4);
-    l.strides = {Pick({1, 1, 2}), Pick({1, 1, 2, 3})};
-    if (Pick({true, false, false})) l.dilations = {UpTo(2), UpTo(3)};
-    if (Pick({true, true, false})) {
-      l.pads = {UpTo(3) - 1, UpTo(3) - 1, UpTo(3) - 1, UpTo(3) - 1};
+    l.stride_h = Pick({1, 1, 2});
+    l.stride_w = Pick({1, 1, 2, 3});
+    const bool dilates = Pick({true, false, false}), has_pads = Pick({true, true, false});
+    l.dilation_h = dilates ? UpTo(2) : 1;
+    l.dilation_w = dilates ? UpTo(3) : 1;
+    for (std::int64_t* pad : {&l.pad_top, &l.pad_left, &l.pad_bottom, &l.pad_right}) {
+      *pad = has_pads ? UpTo(3) - 1 : 0;
     }
     l.channels = Pick({UpTo(4), UpTo(20), UpTo(200), std::int64_t{64}, std::int64_t{16}});
     l.out_channels =
         Pick({UpTo(4), UpTo(20), UpTo(100), UpTo(200), std::int64_t{64}, std::int64_t{48}});
-    l.height = (l.kernel_h - 1) * l.dilations[0] + UpTo(9);
-    l.width = (l.kernel_w - 1) * l.dilations[1] + UpTo(Pick({6, 30}));
-    l.activation = Pick({Activation::kNone, Activation::kRelu, Activation::kLeakyRelu,
-                         Activation::kPRelu, Activation::kClip, Activation::kHardSwish});
-    l.to_float = Pick({true, false, false});
-    l.float_layout = Pick({Layout::kBlocked, Layout::kRowMajor});
-    l.addend = Pick({true, false, false});
+    l.height = (l.kernel_h - 1) * l.dilation_h + UpTo(9);
+    l.width = (l.kernel_w - 1) * l.dilation_w + UpTo(Pick({6, 30}));
+    // The reference takes a nanosecond and more a product.
+    const std::int64_t rest =
+        l.batch * l.height * l.width * l.out_channels * l.kernel_h * l.kernel_w;
+    while (l.channels > 4 && rest * l.channels > 2'000'000) l.channels /= 2;
     return l;
   }
 
-  QuantizedConvParams Params(const Layer& l) {
-    OpNode node{.name = "test", .type = "QuantizedConv", .opset = 17, .attributes = {}};
-    node.attributes.Set("strides", l.strides);
-    node.attributes.Set("dilations", l.dilations);
-    node.attributes.Set("pads", l.pads);
-    const bool clips = l.activation == Activation::kClip;
-    WriteEpilogue({.activation = l.activation, .alpha = clips ? -0.4f : 0.2f, .beta = 1.5f},
-                  node.attributes);
-    // Bounds, middle and everything.
-    const auto zero_point = [&] { return Pick({0, 255, 128, static_cast<int>(random_() % 256)}); };
-    const auto depth = static_cast<float>(l.channels * l.kernel_h * l.kernel_w);
-    WriteQuantization({0.02f, zero_point()}, "x", node.attributes);
-    // Results fill the range of bytes, or leave it.
-    const float spread = Pick({1.0f, 1.0f, 0.2f, 30.0f});
-    if (!l.to_float) {
-      WriteQuantization({0.004f * std::sqrt(depth) * spread, zero_point()}, "y", node.attributes);
-    }
-    WriteQuantization({0.01f, zero_point()}, "addend", node.attributes);
-    return ReadQuantizedConv(node, {l.batch, l.channels, l.height, l.width},
-                             {l.out_channels, l.channels, l.kernel_h, l.kernel_w}, l.addend);
+  // With random operands, activation, addend and type of the output.
+  QuantizedConvCase MakeCase(const Layer& l) {
+    ConvParams p{};
+    p.batch = l.batch;
+    p.in_channels = l.channels;
+    p.in_height = l.height;
+    p.in_width = l.width;
+    p.out_channels = l.out_channels;
+    p.kernel_h = l.kernel_h;
+    p.kernel_w = l.kernel_w;
+    p.stride_h = l.stride_h;
+    p.stride_w = l.stride_w;
+    p.dilation_h = l.dilation_h;
+    p.dilation_w = l.dilation_w;
+    p.pad_top = l.pad_top;
+    p.pad_left = l.pad_left;
+    p.pad_bottom = l.pad_bottom;
+    p.pad_right = l.pad_right;
+    p.groups = 1;
+    return MakeQuantizedConvCase(p, random_);
   }
 
-  QuantizedConvConstants Constants(const Layer& l) {
-    QuantizedConvConstants c;
-    const std::int64_t m = l.out_channels;
-    c.weights = std::make_shared<Tensor>(
-        RandomBytes({m, l.channels, l.kernel_h, l.kernel_w}, DType::kInt8, random_));
-    Tensor scales(DType::kFloat32, {Pick({true, false}) ? m : 1});
-    for (float& s : scales.values<float>()) s = 0.003f * static_cast<float>(1 + random_() % 9);
-    c.weight_scale = std::make_shared<Tensor>(std::move(scales));
-    if (Pick({true, true, false})) {
-      Tensor bias(DType::kInt32, {m});
-      for (auto& b : bias.values<std::int32_t>()) b = static_cast<std::int32_t>(random_()) >> 17;
-      c.bias = std::make_shared<Tensor>(std::move(bias));
-    }
-    if (l.activation == Activation::kPRelu) {
-      c.slope = std::make_shared<Tensor>(RandomTensor({Pick({true, false}) ? m : 1}, random_));
-    }
-    return c;
+  // What the reference gives, row-major.
+  static Tensor Expected(const QuantizedConvCase& c) {
+    const ConvParams& p = c.params.conv;
+    Tensor y(c.params.to_float ? DType::kFloat32 : DType::kUint8,
+             {p.batch, p.out_channels, p.out_height, p.out_width});
+    RunKernel(*MakeReferenceQuantizedConv(c.params, c.constants),
+              Inputs(c.x.view(), c.addend.view()), y, 1);
+    return y;
   }
 
-  // Channels that are not there hold anything.
-  void ToChannelsLast(const Tensor& t, const GuardedTensor& to) {
-    const ChannelsLastLayout c(t.shape());
-    auto* out = to.data<std::uint8_t>();
-    for (std::int64_t i = 0; i < c.NumBytes(); ++i) out[i] = static_cast<std::uint8_t>(random_());
-    const auto* in = t.data<std::uint8_t>();
-    for (std::int64_t n = 0; n < c.images; ++n) {
-      for (std::int64_t channel = 0; channel < c.channels; ++channel) {
-        for (std::int64_t i = 0; i < c.height * c.width; ++i) {
-          out[n * c.image_stride + i * c.pixel_stride + channel] = *in++;
-        }
-      }
-    }
+  static std::vector<TensorView> Inputs(const TensorView& x, const TensorView& addend) {
+    std::vector<TensorView> inputs(kQuantizedAddend + 1);
+    inputs[0] = x;
+    inputs[kQuantizedAddend] = addend;
+    return inputs;
   }
 
-  static Tensor ToRowMajor(const TensorView& from) {
-    Tensor to(from.dtype, from.shape);
-    if (from.layout != Layout::kChannelsLast) {
-      Tensor copy(from.dtype, from.shape, from.layout);
-      std::memcpy(copy.data<std::byte>(), from.bytes, copy.bytes());
-      return ToLayout(copy, Layout::kRowMajor);
-    }
-    const ChannelsLastLayout c(from.shape);
-    auto* out = to.data<std::uint8_t>();
-    for (std::int64_t n = 0; n < c.images; ++n) {
-      for (std::int64_t channel = 0; channel < c.channels; ++channel) {
-        for (std::int64_t i = 0; i < c.height * c.width; ++i) {
-          *out++ = from.data<std::uint8_t>()[n * c.image_stride + i * c.pixel_stride + channel];
-        }
-      }
-    }
-    return to;
-  }
-
-  void Check(const Layer& l) {
-    SCOPED_TRACE(l.Name());
-    const QuantizedConvParams p = Params(l);
-    const QuantizedConvConstants constants = Constants(l);
-    const Shape x_shape{l.batch, l.channels, l.height, l.width};
-    const Shape y_shape{l.batch, l.out_channels, p.conv.out_height, p.conv.out_width};
-    const DType type = l.to_float ? DType::kFloat32 : DType::kUint8;
-    const Tensor x = RandomBytes(x_shape, DType::kUint8, random_);
-    const Tensor addend = RandomBytes(y_shape, DType::kUint8, random_);
-    std::vector<TensorView> inputs(6);
-    inputs[0] = x.view();
-    if (l.addend) inputs[kQuantizedAddend] = addend.view();
-    Tensor expected(type, y_shape);
-    RunKernel(*MakeReferenceQuantizedConv(p, constants), inputs, expected, 1);
-
-    const GuardedTensor last_x(DType::kUint8, x_shape, Layout::kChannelsLast);
-    const GuardedTensor last_addend(DType::kUint8, y_shape, Layout::kChannelsLast);
-    ToChannelsLast(x, last_x);
-    ToChannelsLast(addend, last_addend);
-    inputs[0] = last_x.view();
-    if (l.addend) inputs[kQuantizedAddend] = last_addend.view();
+  // Runs `c` on tensors with nothing behind them.
+  void Check(const QuantizedConvCase& c) {
+    SCOPED_TRACE(ToString(c));
+    const Tensor expected = Expected(c);
+    const GuardedTensor x(ToChannelsLast(c.x));
+    const GuardedTensor addend(c.params.has_addend ? ToChannelsLast(c.addend) : c.x.Clone());
+    const Layout layout =
+        !c.params.to_float ? Layout::kChannelsLast : Pick({Layout::kBlocked, Layout::kRowMajor});
     PackCache packs;
-    const Layout layout = l.to_float ? l.float_layout : Layout::kChannelsLast;
-    const auto kernel = MakeQuantizedGemmConv(p, constants, layout, packs);
+    const auto kernel = MakeQuantizedGemmConv(c.params, c.constants, layout, packs);
     for (const int threads : {1, 3}) {
-      const GuardedTensor y(type, y_shape, layout, 0x5A);
-      Run(*kernel, inputs, y, threads);
-      const Tensor actual = ToRowMajor(y.view());
-      ASSERT_EQ(std::memcmp(actual.data<std::byte>(), expected.data<std::byte>(), actual.bytes()),
-                0)
-          << threads << " threads";
+      const GuardedTensor y(expected.dtype(), expected.shape(), layout, 0x5A);
+      Run(*kernel, Inputs(x.view(), c.params.has_addend ? addend.view() : TensorView{}), y,
+          threads);
+      SCOPED_TRACE(
+          StrCat(kernel->name(), ", ", threads, " threads, layout ", static_cast<int>(layout)));
+      if (c.params.to_float) {
+        ExpectSameElements<float>(expected, y.Copy());
+      } else {
+        ExpectSameElements<std::uint8_t>(expected, y.Copy());
+      }
     }
   }
 
@@ -182,72 +131,59 @@ class QuantizedGemmConvTest : public TargetTest {
 };
 
 TEST_P(QuantizedGemmConvTest, RandomLayers) {
-  for (int round = 0; round < 250 && !HasFatalFailure(); ++round) Check(RandomLayer());
+  for (int round = 0; round < 200 && !HasFatalFailure(); ++round) Check(MakeCase(RandomLayer()));
 }
 
 TEST_P(QuantizedGemmConvTest, LayersOfNetworks) {
-  using A = Activation;
-  const std::vector<std::int64_t> by_two = {2, 2}, once = {1, 1}, around = {1, 1, 1, 1};
-  const std::vector<std::int64_t> two_around = {2, 2, 2, 2}, none = {0, 0, 0, 0};
   const Layer layers[] = {
-      {1, 3, 31, 33, 16, 3, 3, by_two, once, around, A::kHardSwish},
-      {1, 3, 9, 350, 64, 3, 3, once, once, around, A::kPRelu},
-      {1, 64, 20, 21, 64, 3, 3, once, once, around, A::kPRelu},
-      {1, 48, 11, 40, 48, 3, 3, once, once, around, A::kNone, false, true},
-      {1, 32, 9, 12, 64, 5, 5, by_two, once, two_around, A::kRelu},
-      {1, 16, 24, 25, 72, 1, 1, once, once, none, A::kRelu},
-      {2, 96, 16, 16, 24, 1, 1, once, once, none, A::kNone, false, true},
-      {1, 240, 7, 9, 40, 1, 1, by_two, once, none, A::kNone},
-      {1, 96, 8, 8, 2, 3, 3, once, once, around, A::kNone, true, false, Layout::kRowMajor},
-      {1, 96, 16, 16, 4, 1, 1, once, once, none, A::kNone, true, false, Layout::kRowMajor},
-      {1, 1, 5, 600, 1, 1, 1, once, once, none, A::kClip},
-      {1, 200, 1, 1, 100, 1, 1, once, once, none, A::kNone, true},
-      {1, 16, 40, 9, 33, 3, 3, once, {4, 3}, {4, 3, 4, 3}, A::kLeakyRelu},
-      {1, 5, 3, 3, 6, 3, 3, once, once, {6, 5, 4, 7}, A::kNone},  // mostly pads
+      {1, 3, 31, 33, 16, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1},
+      {1, 3, 9, 350, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
+      {1, 64, 20, 21, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
+      {1, 48, 11, 40, 48, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
+      {1, 32, 9, 12, 64, 5, 5, 2, 2, 1, 1, 2, 2, 2, 2},
+      {1, 16, 24, 25, 72, 1, 1},
+      {2, 96, 16, 16, 24, 1, 1},
+      {1, 240, 7, 9, 40, 1, 1, 2, 2},
+      {1, 96, 8, 8, 2, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},  // heads
+      {1, 96, 16, 16, 4, 1, 1},
+      {1, 64, 9, 200, 3, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
+      {1, 1, 5, 600, 1, 1, 1},
+      {1, 200, 1, 1, 100, 1, 1},
+      {1, 16, 40, 9, 33, 3, 3, 1, 1, 4, 3, 4, 3, 4, 3},
+      {1, 5, 3, 3, 6, 3, 3, 1, 1, 1, 1, 6, 5, 4, 7},  // mostly pads
   };
-  for (const Layer& layer : layers) Check(layer);
+  for (const Layer& layer : layers) {
+    for (int round = 0; round < 3 && !HasFatalFailure(); ++round) Check(MakeCase(layer));
+  }
 }
 
+TEST_P(QuantizedGemmConvTest, NoImages) {
+  Check(MakeCase({0, 16, 5, 5, 16, 1, 1}));
+  Check(MakeCase({0, 16, 5, 5, 3, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1}));
+}
+
+// Products of pairs that int16 cannot hold, and of more channels than one.
 TEST_P(QuantizedGemmConvTest, ExtremesDoNotOverflow) {
-  // Products of pairs that int16 cannot hold.
-  Layer l{.channels = 64, .out_channels = 20, .to_float = true};
-  QuantizedConvParams p = Params(l);
-  p.x = {1, 0};
-  QuantizedConvConstants c = Constants(l);
-  c.bias = nullptr;
-  std::fill_n(c.weights->data<std::int8_t>(), c.weights->size(), std::int8_t{-128});
-  const GuardedTensor x(DType::kUint8, {1, 64, 6, 7}, Layout::kChannelsLast, 255);
-  const GuardedTensor y(DType::kFloat32, {1, 20, 6, 7}, Layout::kRowMajor);
-  PackCache packs;
-  std::vector<TensorView> inputs(6);
-  inputs[0] = x.view();
-  Run(*MakeQuantizedGemmConv(p, c, Layout::kRowMajor, packs), inputs, y, 1);
-  const float* scale = c.weight_scale->data<float>();
-  for (std::int64_t i = 0; i < 20 * 42; ++i) {
-    ASSERT_EQ(y.data<float>()[i],
-              -255.0f * 128 * 64 * scale[c.weight_scale->size() == 1 ? 0 : i / 42]);
+  for (const std::int64_t channels : {20, 3}) {
+    QuantizedConvCase c = MakeCase({1, 64, 6, 7, channels, 1, 1});
+    c.params.conv.epilogue.activation = Activation::kNone;
+    c.params.x.zero_point = 0;
+    std::fill_n(c.constants.weights->data<std::int8_t>(), c.constants.weights->size(),
+                std::int8_t{-128});
+    for (std::uint8_t& x : c.x.values<std::uint8_t>()) x = 255;
+    Check(c);
   }
 }
 
 // A row of pixels inside of wider ones, as the fused chains have it.
 TEST_P(QuantizedGemmConvTest, PointwiseOnRows) {
   for (int round = 0; round < 60 && !HasFatalFailure(); ++round) {
-    Layer l = RandomLayer();
-    l.batch = l.height = l.kernel_h = l.kernel_w = 1;
-    l.strides = l.dilations = {1, 1};
-    l.pads = {0, 0, 0, 0};
-    l.to_float = false;
-    SCOPED_TRACE(l.Name());
-    const QuantizedConvParams p = Params(l);
-    const QuantizedConvConstants constants = Constants(l);
-    const Shape x_shape{1, l.channels, 1, l.width}, y_shape{1, l.out_channels, 1, l.width};
-    const Tensor x = RandomBytes(x_shape, DType::kUint8, random_);
-    const Tensor addend = RandomBytes(y_shape, DType::kUint8, random_);
-    Tensor expected(DType::kUint8, y_shape);
-    std::vector<TensorView> inputs(6);
-    inputs[0] = x.view();
-    if (l.addend) inputs[kQuantizedAddend] = addend.view();
-    RunKernel(*MakeReferenceQuantizedConv(p, constants), inputs, expected, 1);
+    const Layer random = RandomLayer();
+    const Layer l{1, random.channels, 1, random.width, random.out_channels, 1, 1};
+    QuantizedConvCase c = MakeCase(l);
+    c.params.to_float = false;
+    SCOPED_TRACE(ToString(c));
+    const Tensor expected = Expected(c);
 
     const std::int64_t in_stride = ChannelsLastLayout::PixelStride(l.channels) + UpTo(40);
     const std::int64_t out_stride = ChannelsLastLayout::PixelStride(l.out_channels) + UpTo(40);
@@ -257,27 +193,72 @@ TEST_P(QuantizedGemmConvTest, PointwiseOnRows) {
       return static_cast<std::size_t>(stride * pixel + channel);
     };
     for (std::int64_t i = 0; i < l.width; ++i) {
-      for (std::int64_t c = 0; c < l.channels; ++c) {
-        in[at(in_stride, i, c)] = x.data<std::uint8_t>()[c * l.width + i];
+      for (std::int64_t k = 0; k < l.channels; ++k) {
+        in[at(in_stride, i, k)] = c.x.data<std::uint8_t>()[k * l.width + i];
       }
-      for (std::int64_t c = 0; c < l.out_channels; ++c) {
-        add[at(out_stride, i, c)] = addend.data<std::uint8_t>()[c * l.width + i];
+      for (std::int64_t k = 0; c.params.has_addend && k < l.out_channels; ++k) {
+        add[at(out_stride, i, k)] = c.addend.data<std::uint8_t>()[k * l.width + i];
       }
     }
     PackCache packs;
-    const auto plan = MakeQuantizedPointwisePlan(p, constants, packs);
-    RunQuantizedPointwise(*plan, in.data(), in_stride, l.width, l.addend ? add.data() : nullptr,
-                          out.data(), out_stride);
+    const auto plan = MakeQuantizedPointwisePlan(c.params, c.constants, packs);
+    RunQuantizedPointwise(*plan, in.data(), in_stride, l.width,
+                          c.params.has_addend ? add.data() : nullptr, out.data(), out_stride);
     for (std::int64_t i = 0; i < l.width; ++i) {
-      for (std::int64_t c = 0; c < l.out_channels; ++c) {
-        ASSERT_EQ(out[at(out_stride, i, c)], expected.data<std::uint8_t>()[c * l.width + i])
-            << "pixel " << i << ", channel " << c;
+      for (std::int64_t k = 0; k < l.out_channels; ++k) {
+        ASSERT_EQ(out[at(out_stride, i, k)], expected.data<std::uint8_t>()[k * l.width + i])
+            << "pixel " << i << ", channel " << k;
       }
-      for (std::int64_t c = ChannelsLastLayout::PixelStride(l.out_channels); c < out_stride; ++c) {
-        ASSERT_EQ(out[at(out_stride, i, c)], 77) << "beyond pixel " << i;
+      for (std::int64_t k = ChannelsLastLayout::PixelStride(l.out_channels); k < out_stride; ++k) {
+        ASSERT_EQ(out[at(out_stride, i, k)], 77) << "beyond pixel " << i;
       }
     }
   }
+}
+
+// The operator takes these kernels, and the layouts that they want.
+TEST(QuantizedConvOp, OfOneGroupIsAProductOfPixels) {
+  std::mt19937 random(1);
+  OnEveryTarget([&] {
+    for (const std::int64_t channels : {64, 2}) {
+      for (const bool to_float : {false, true}) {
+        OpNode node{.name = "test", .type = "QuantizedConv", .opset = 17, .attributes = {}};
+        if (!to_float) WriteQuantization({0.1f, 3}, "y", node.attributes);
+        const auto constant = [](Tensor t) {
+          TensorInfo info;
+          info.present = true;
+          info.dtype = t.dtype();
+          info.shape = t.shape();
+          info.constant = std::make_shared<const Tensor>(std::move(t));
+          return info;
+        };
+        TensorInfo x;
+        x.present = true;
+        x.dtype = DType::kUint8;
+        x.shape = {1, 32, 9, 9};
+        std::vector<TensorInfo> inputs = {
+            x, constant(RandomBytes({channels, 32, 3, 3}, DType::kInt8, random)),
+            constant(Tensor::FromVector<float>({1}, {0.01f}))};
+        std::vector<TensorInfo> outputs(1);
+        const OpDef& def = *FindOp("QuantizedConv");
+        def.infer({node, inputs, outputs});
+        const LayoutChoice choice = def.layouts({node, inputs, outputs});
+        ASSERT_EQ(choice.inputs[0], Layout::kChannelsLast);
+        ASSERT_EQ(choice.outputs[0], !to_float                  ? Layout::kChannelsLast
+                                     : channels >= FloatLanes() ? Layout::kBlocked
+                                                                : Layout::kRowMajor);
+        inputs[0].layout = choice.inputs[0];
+        outputs[0].layout = choice.outputs[0];
+        PackCache packs;
+        const std::string name(def.prepare({node, inputs, outputs, packs, false})->name());
+        const bool amx = HasAmx() && channels == 64;
+        const bool dot = channels == 2 && FloatLanes() >= 4;
+        EXPECT_THAT(name, testing::HasSubstr(amx ? "amx" : dot ? "3x3_dot" : "3x3_gemm"));
+        EXPECT_EQ(def.prepare({node, inputs, outputs, packs, true})->name(),
+                  "quantized_conv_reference");
+      }
+    }
+  });
 }
 
 TEST(QuantizedPointwise, RefusesOtherConvolutions) {
