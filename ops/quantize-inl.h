@@ -7,6 +7,7 @@
 #define TESSERA_OPS_QUANTIZE_INL_H_
 #endif
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -30,6 +31,11 @@ HWY_INLINE V ClampTo(V value, V lowest, V highest) {
 #endif
 }
 
+// 1.5 * 2^23: a float of at most 2^22 that is added to it has no bits left for fractions, and is
+// rounded, half to even; the sum's last bits are the integer. Conversions to int32 also look for
+// what does not fit, and take longer.
+inline constexpr float kRoundingShift = 12582912;
+
 // RoundAndSaturate for vectors.
 template <typename Q, class D>
 class Saturation {
@@ -39,24 +45,29 @@ class Saturation {
              std::int32_t high = std::numeric_limits<Q>::max())
       : lowest_(hn::Set(d, static_cast<float>(low - zero_point))),
         highest_(hn::Set(d, static_cast<float>(high - zero_point))),
-        zero_point_(zero_point) {}
+        shift_(hn::Set(hn::RebindToSigned<D>(),
+                       std::bit_cast<std::int32_t>(kRoundingShift) - zero_point)) {}
 
   HWY_INLINE hn::Vec<D> Clamp(hn::Vec<D> value) const { return ClampTo(value, lowest_, highest_); }
 
+  // As int32. With kBounded, which asks for |value| of at most 2^21, it is saturated only when
+  // the result is stored as Q.
+  template <bool kBounded = false>
+  HWY_INLINE hn::Vec<hn::RebindToSigned<D>> Run(hn::Vec<D> value) const {
+    const D d;
+    if constexpr (!kBounded) value = Clamp(value);
+    const auto shifted = hn::Add(value, hn::Set(d, kRoundingShift));
+    return hn::Sub(hn::BitCast(hn::RebindToSigned<D>(), shifted), shift_);
+  }
+
   HWY_INLINE void Store(hn::Vec<D> value, Q* out) const {
-    value = Clamp(value);
-#if HWY_TARGET == HWY_SCALAR  // its NearestInt is off by one just below 0.5
-    *out = RoundAndSaturate<Q>(hn::GetLane(value), zero_point_);
-#else
     const hn::Rebind<Q, D> dq;
-    const auto zero_point = hn::Set(hn::RebindToSigned<D>(), zero_point_);
-    hn::StoreU(hn::DemoteTo(dq, hn::Add(hn::NearestInt(value), zero_point)), dq, out);
-#endif
+    hn::StoreU(hn::DemoteTo(dq, Run(value)), dq, out);
   }
 
  private:
   hn::Vec<D> lowest_, highest_;
-  std::int32_t zero_point_;
+  hn::Vec<hn::RebindToSigned<D>> shift_;
 };
 
 // Quotients by one scale, rounded and saturated to bytes: what Saturation makes of value / scale,
@@ -72,11 +83,9 @@ class Quotient {
       : saturation_(d, zero_point),
         scale_(hn::Set(d, scale)),
         inverse_(hn::Set(d, 1 / scale)),
-        shift_(hn::Set(d, kShift + static_cast<float>(zero_point))),
-        tie_(hn::Set(d, InverseIsExact(scale) ? 0.5f - kDoubt : -1)),
-        zero_point_(zero_point) {}
+        shift_(hn::Set(d, kRoundingShift + static_cast<float>(zero_point))),
+        tie_(hn::Set(d, InverseIsExact(scale) ? 0.5f - kDoubt : -1)) {}
 
-#if HWY_TARGET != HWY_SCALAR
   // Of kVectors vectors, as int32.
   template <std::size_t kVectors>
   HWY_INLINE void Run(const V (&value)[kVectors],
@@ -86,34 +95,26 @@ class Quotient {
     V farthest = hn::Zero(d);  // from an integer
     for (std::size_t i = 0; i < kVectors; ++i) {
       const V q = saturation_.Clamp(hn::Mul(value[i], inverse_));
-      // Added to this number, a float has no bits left for fractions.
       const V shifted = hn::Add(q, shift_);
       farthest = hn::Max(farthest, hn::Abs(hn::Sub(q, hn::Sub(shifted, shift_))));
-      out[i] = hn::Sub(hn::BitCast(di, shifted), hn::BitCast(di, hn::Set(d, kShift)));
+      out[i] = hn::Sub(hn::BitCast(di, shifted), hn::BitCast(di, hn::Set(d, kRoundingShift)));
     }
     if (HWY_LIKELY(hn::AllFalse(d, hn::Gt(farthest, tie_)))) return;
     for (std::size_t i = 0; i < kVectors; ++i) {
-      const V q = saturation_.Clamp(hn::Div(value[i], scale_));
-      out[i] = hn::Add(hn::NearestInt(q), hn::Set(di, zero_point_));
+      out[i] = saturation_.Run(hn::Div(value[i], scale_));
     }
   }
-#endif
 
   // Of one vector.
   HWY_INLINE void Store(V value, Q* out) const {
-#if HWY_TARGET == HWY_SCALAR
-    saturation_.Store(hn::Div(value, scale_), out);
-#else
     const hn::Rebind<Q, D> dq;
     const V values[1] = {value};
     hn::Vec<hn::RebindToSigned<D>> q[1];
     Run(values, q);
     hn::StoreU(hn::DemoteTo(dq, q[0]), dq, out);
-#endif
   }
 
  private:
-  static constexpr float kShift = 12582912;  // 1.5 * 2^23
   // Quotients of at most 256, whose relative error is below 1.5 * 2^-23, differ by less.
   static constexpr float kDoubt = 0x1p-13f;
 
@@ -125,8 +126,28 @@ class Quotient {
 
   Saturation<Q, D> saturation_;
   V scale_, inverse_, shift_, tie_;
-  std::int32_t zero_point_;
 };
+
+// Saturates four vectors of int32 and stores them as 4 * lanes bytes.
+template <class D, class V>
+HWY_INLINE void StoreFourAsBytes(D d, V v0, V v1, V v2, V v3, std::uint8_t* out) {
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (sizeof(v0) == 64) {
+    // Packing leaves four bytes of each vector in each 128 bits.
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i bytes =
+        _mm512_packus_epi16(_mm512_packs_epi32(v0.raw, v1.raw), _mm512_packs_epi32(v2.raw, v3.raw));
+    _mm512_storeu_si512(out, _mm512_permutexvar_epi32(order, bytes));
+    return;
+  }
+#endif
+  const std::size_t lanes = hn::Lanes(d);
+  const hn::Rebind<std::uint8_t, D> d8;
+  hn::StoreU(hn::DemoteTo(d8, v0), d8, out);
+  hn::StoreU(hn::DemoteTo(d8, v1), d8, out + lanes);
+  hn::StoreU(hn::DemoteTo(d8, v2), d8, out + 2 * lanes);
+  hn::StoreU(hn::DemoteTo(d8, v3), d8, out + 3 * lanes);
+}
 
 // Calls step(d, i) for vectors of elements from i on that make up n.
 template <class Step>
