@@ -37,6 +37,7 @@ class Rewriter {
  private:
   // False: the node has to be kept (too).
   bool Rewrite(const Node& node) {
+    if (node.inputs.empty() || node.inputs[0] == kNoValue) return false;  // perhaps an error
     const std::string& type = node.op.type;
     if (type == "QuantizeLinear") return RewriteQuantize(node);
     if (type == "DequantizeLinear") return RewriteDequantize(node);
@@ -92,7 +93,7 @@ class Rewriter {
   }
 
   bool RewriteActivation(const Node& node) {
-    const ValueId in = node.inputs.empty() ? kNoValue : node.inputs[0];
+    const ValueId in = node.inputs[0];
     const Node* conv = view_.FindConv(in);
     if (conv == nullptr || !view_.HasOneReader(in)) return false;
     auto fused = AddActivation(view_, *conv, node);

@@ -409,6 +409,43 @@ TEST(UseIntegers, SignedEnds) {
   }
 }
 
+// Tiles need as much of the input as before.
+TEST(UseIntegers, ReceptiveFieldStays) {
+  TestModel m = Quantized();
+  AddConv(m, "a", "c").Node("Relu", {"c"}, {"d"});
+  AddBytes(m, "d", "e", kOut);
+  AddConv(m, "e", "f").Node("Add", {"f", "a"}, {"g"});
+  AddBytes(m, "g", "h", kOut);
+  m.Node("Sigmoid", {"h"}, {"i"}).Node("Add", {"h", "a"}, {"j"});
+  AddBytes(m, "i", "k", kOut);
+  AddBytes(m, "j", "l", kOut);
+  m.Node("Concat", {"k", "l"}, {"n"}, {{"axis", std::int64_t{1}}});
+  AddBytes(m, "n", "o", kOut);
+  m.Node("DepthToSpace", {"o"}, {"y"}, {{"blocksize", std::int64_t{2}}}).Output("y");
+  const std::vector<Shape> shapes = {{1, 4, 32, 32}};
+  const auto field = m.Load()->FindReceptiveField(shapes);
+  const auto plain = m.Load({.reference = true})->FindReceptiveField(shapes);
+  ASSERT_TRUE(field && plain);
+  EXPECT_EQ(Steps(m, "QuantizedDepthToSpace"), 1);
+  EXPECT_EQ(Steps(m, "QuantizedAdd"), 1);
+  for (const auto axis : {&ReceptiveField::height, &ReceptiveField::width}) {
+    const auto &a = (*field).*axis, &b = (*plain).*axis;
+    EXPECT_EQ(a.scale_num, b.scale_num);
+    EXPECT_EQ(a.scale_den, b.scale_den);
+    EXPECT_EQ(a.before, b.before);
+    EXPECT_EQ(a.after, b.after);
+    EXPECT_EQ(a.alignment, b.alignment);
+  }
+}
+
+// A left out operand is an error, not the end of the program.
+TEST(UseIntegers, MissingOperand) {
+  TestModel m = Quantized();
+  m.Node("Concat", {"a", ""}, {"b"}, {{"axis", std::int64_t{1}}});
+  EndWithBytes(m, "b");
+  EXPECT_THROW(Steps(m, "Concat"), Error);
+}
+
 // What does not fit is computed in float, and right.
 class LeftInFloat : public testing::Test {
  protected:
