@@ -19,6 +19,8 @@ bool CanUseAmx();
 
 // Between these two, on one thread, tiles can be used: all eight with 16 rows of 64 bytes.
 void BeginAmx();
+// With rows of so many bytes, 4 to 64, in tiles 4 and 5, and of a fourth as many rows in 6 and 7.
+void BeginAmx(std::int64_t depth_bytes);
 inline void EndAmx() { asm volatile("tilerelease"); }
 
 // 16 rows of 64 bytes, `stride` bytes apart.
@@ -29,6 +31,10 @@ inline void LoadTile(const void* rows, std::int64_t stride) {
 template <int kTile>
 inline void StoreTile(void* rows, std::int64_t stride) {
   asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(rows), "r"(stride), "i"(kTile) : "memory");
+}
+template <int kTile>
+inline void ZeroTile() {
+  asm volatile("tilezero %%tmm%c0" ::"i"(kTile));
 }
 // C += A * B.
 template <int kC, int kA, int kB>

@@ -39,9 +39,9 @@ inline void RunDepthwiseBandPlainly(const QuantizedDepthwisePlan& plan,
           for (std::int64_t kx = 0; kx < p.kernel_w; ++kx, ++w) {
             const std::int64_t ix = x * p.stride_w - p.pad_left + kx * p.dilation_w;
             const bool inside = iy >= 0 && iy < p.in_height && ix >= 0 && ix < p.in_width;
-            sum += *w * (inside ? band.in.data[iy % band.in.count * band.in.stride +
-                                               ix * plan.input.pixel_stride + c]
-                                : plan.x_zero_point);
+            sum += *w *
+                   (inside ? band.in[iy * plan.input.row_stride + ix * plan.input.pixel_stride + c]
+                           : plan.x_zero_point);
           }
         }
         const std::uint8_t addend = band.addend == nullptr ? std::uint8_t{0} : band.addend[at + c];
@@ -61,8 +61,8 @@ inline void RunDepthwiseBandPlainly(const QuantizedDepthwisePlan& plan,
 struct DepthwiseStrip {
   const QuantizedDepthwisePlan& plan;
   const QuantizedDepthwiseBand& band;
-  std::int64_t channel, groups;  // of the block
-  std::int64_t x, pixels;        // output columns
+  std::int64_t channel, channels;  // of the block
+  std::int64_t x, pixels;          // output columns
   std::int64_t tiles;
   const std::uint8_t* weights;   // of the block
   const std::int32_t* operands;  // of the block
@@ -70,7 +70,7 @@ struct DepthwiseStrip {
   std::uint8_t* quads;           // [slot][4 planes]
   std::int32_t* sums;            // [tile][4][4 vectors]
 
-  std::int64_t quad_bytes() const { return groups * 16; }  // in each plane
+  std::int64_t quad_bytes() const { return channels; }  // in each plane
 };
 
 // Bytes of a plane.
@@ -106,8 +106,7 @@ struct DepthwiseInputRow {
 
 inline DepthwiseInputRow InputRow(const DepthwiseStrip& s, std::int64_t y) {
   if (y < 0 || y >= s.plan.params.in_height) return {s.zero_point, 0};
-  return {s.band.in.data + y % s.band.in.count * s.band.in.stride + s.channel,
-          s.plan.input.pixel_stride};
+  return {s.band.in + y * s.plan.input.row_stride + s.channel, s.plan.input.pixel_stride};
 }
 
 inline const std::uint8_t* InputPixel(const DepthwiseStrip& s, const DepthwiseInputRow& row,
@@ -170,35 +169,46 @@ HWY_NOINLINE void InterleaveTaps(D8 d8, const DepthwiseStrip& s, std::int64_t y)
   }
 }
 
-// Sums of the strip's pixels whose windows begin in `first_slot`, and go on in the next one and,
-// after the last, in slot 0. kRows and kCols: size of the window in quads, or 0 if that is known at
-// run time only.
+// A row of windows in rows of quads.
+struct QuadWindows {
+  const std::uint8_t* quads;  // [slot][plane][quad]
+  std::int64_t slot_bytes, plane_bytes, quad_bytes;
+  std::int64_t first_slot;  // of the windows, which go on in the next one and, after the last, in 0
+  std::int64_t rows, cols;  // of a window
+  std::int64_t planes;
+  std::int64_t tiles;           // kDepthwiseTile vectors of windows
+  const std::uint8_t* weights;  // [plane][row][col phase][col][vector]
+  const std::int32_t* bias;     // [plane][lane]
+  std::int32_t* sums;           // [tile][kDepthwiseTile][plane][lane]
+};
+
+// kRows and kCols: size of a window, or 0 if that is known at run time only.
 template <bool kVnni, int kRows, int kCols, int kPhases>
-HWY_NOINLINE void SumRow(const DepthwiseStrip& s, const std::uint8_t* weights,
-                         std::int64_t first_slot) {
+HWY_NOINLINE void SumRow(const QuadWindows& s) {
   const hn::ScalableTag<std::int32_t> d;
   using V = hn::Vec<decltype(d)>;
   constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(d));
-  constexpr std::int64_t kBytes = 4 * kLanes, kPlane = PlaneBytes(hn::ScalableTag<std::int32_t>());
+  constexpr std::int64_t kBytes = 4 * kLanes;
   constexpr int kSteps = static_cast<int>(kDepthwiseTile) / kPhases;
-  const std::int64_t rows = kRows != 0 ? kRows : s.plan.rows;
-  const std::int64_t cols = kCols != 0 ? kCols : s.plan.cols;
-  const std::int64_t quad_bytes = s.quad_bytes();
+  const std::int64_t rows = kRows != 0 ? kRows : s.rows;
+  const std::int64_t cols = kCols != 0 ? kCols : s.cols;
+  const std::int64_t quad_bytes = s.quad_bytes;
   const auto load = [&](const void* from)
                         HWY_ATTR { return hn::LoadU(d, static_cast<const std::int32_t*>(from)); };
   const auto row_of = [&](std::int64_t r) {
-    const std::int64_t slot = first_slot + r;
-    return s.quads + (slot < rows ? slot : slot - rows) * 4 * kPlane;
+    const std::int64_t slot = s.first_slot + r;
+    return s.quads + (slot < rows ? slot : slot - rows) * s.slot_bytes;
   };
-  for (int j = 0; j < 4; ++j) {
-    const V bias = hn::Load(d, s.operands + j * kLanes);
-    const std::uint8_t* w = weights + j * rows * kPhases * cols * kBytes;
+  const std::int64_t next_sum = s.planes * kLanes;
+  for (std::int64_t j = 0; j < s.planes; ++j) {
+    const V bias = hn::Load(d, s.bias + j * kLanes);
+    const std::uint8_t* w = s.weights + j * rows * kPhases * cols * kBytes;
     std::int32_t* sums = s.sums + j * kLanes;
     if constexpr (kRows != 0) {
       V taps[kRows][kPhases][kCols];
       const std::uint8_t* in[kRows];
       for (int r = 0; r < kRows; ++r) {
-        in[r] = row_of(r) + j * kPlane;
+        in[r] = row_of(r) + j * s.plane_bytes;
         for (int i = 0; i < kPhases; ++i) {
           for (int c = 0; c < kCols; ++c, w += kBytes) taps[r][i][c] = load(w);
         }
@@ -228,17 +238,17 @@ HWY_NOINLINE void SumRow(const DepthwiseStrip& s, const std::uint8_t* weights,
 #pragma GCC unroll 4
         for (int k = 0; k < kSteps; ++k) {
 #pragma GCC unroll 2
-          for (int i = 0; i < kPhases; ++i, sums += 4 * kLanes) hn::Store(sum[k][i], d, sums);
+          for (int i = 0; i < kPhases; ++i, sums += next_sum) hn::Store(sum[k][i], d, sums);
         }
       }
     } else {
-      for (std::int64_t tile = 0; tile < s.tiles; ++tile, sums += kDepthwiseTile * 4 * kLanes) {
+      for (std::int64_t tile = 0; tile < s.tiles; ++tile, sums += kDepthwiseTile * next_sum) {
         V sum[kSteps][kPhases];
         for (int k = 0; k < kSteps; ++k) {
           for (int i = 0; i < kPhases; ++i) sum[k][i] = bias;
         }
         for (std::int64_t r = 0; r < rows; ++r) {
-          const std::uint8_t* from = row_of(r) + j * kPlane + tile * kSteps * kBytes;
+          const std::uint8_t* from = row_of(r) + j * s.plane_bytes + tile * kSteps * kBytes;
           for (std::int64_t c = 0; c < cols; ++c, from += quad_bytes) {
 #pragma GCC unroll 2
             for (int i = 0; i < kPhases; ++i) {
@@ -252,7 +262,7 @@ HWY_NOINLINE void SumRow(const DepthwiseStrip& s, const std::uint8_t* weights,
         }
         for (int k = 0; k < kSteps; ++k) {
           for (int i = 0; i < kPhases; ++i) {
-            hn::Store(sum[k][i], d, sums + (k * kPhases + i) * 4 * kLanes);
+            hn::Store(sum[k][i], d, sums + (k * kPhases + i) * next_sum);
           }
         }
       }
@@ -270,8 +280,8 @@ HWY_NOINLINE void FinishRow(const DepthwiseStrip& s, std::int64_t y) {
   constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(d));
   const QuantizedDepthwisePlan& plan = s.plan;
   const QuantizedOutput<kForm> output(plan.epilogue);
-  const std::int64_t groups = s.groups, phases = plan.col_phases;
-  const std::int64_t pixels = kLanes > 4 ? 4 * kLanes / (16 * groups) : 1;  // in one vector
+  const std::int64_t phases = plan.col_phases;
+  const std::int64_t pixels = kLanes > 4 ? 4 * kLanes / s.channels : 1;  // in one vector
   const std::int64_t at =
       (y - s.band.rows.begin) * plan.output.row_stride + s.x * plan.output.pixel_stride + s.channel;
   const auto* reals = reinterpret_cast<const float*>(s.operands);
@@ -285,12 +295,12 @@ HWY_NOINLINE void FinishRow(const DepthwiseStrip& s, std::int64_t y) {
   const auto each_pixel = [&](std::int64_t first, const auto& body) {
     for (std::int64_t u = 0; u < pixels; ++u) {
       const std::int64_t x = first + u * phases;
-      if (x < s.pixels) body(x, u * 16 * groups);
+      if (x < s.pixels) body(x, u * s.channels);
     }
   };
   const auto copy = [&](const std::uint8_t* from, std::uint8_t* to) {
     if constexpr (kLanes > 8) {
-      if (groups == 2) {
+      if (s.channels == 32) {
         std::memcpy(to, from, 32);
         return;
       }
@@ -323,11 +333,11 @@ HWY_NOINLINE void FinishRow(const DepthwiseStrip& s, std::int64_t y) {
             values + j * kLanes);
       }
       const ConvParams& p = plan.params;
-      const std::int64_t channels = std::min(p.out_channels - s.channel, 16 * groups);
+      const std::int64_t channels = std::min(p.out_channels - s.channel, s.channels);
       for (std::int64_t j = 0; j < 4 * kLanes; ++j) {
         const std::int64_t from = QuadOrder(kLanes, j / kLanes, j % kLanes);
-        const std::int64_t c = from % (16 * groups);
-        const std::int64_t x = first + from / (16 * groups) * phases;
+        const std::int64_t c = from % s.channels;
+        const std::int64_t x = first + from / s.channels * phases;
         if (c >= channels || x >= s.pixels) continue;
         s.band.real_out[((s.channel + c) * p.out_height + y) * p.out_width + s.x + x] = values[j];
       }
@@ -348,7 +358,7 @@ HWY_NOINLINE void FinishRow(const DepthwiseStrip& s, std::int64_t y) {
   }
 }
 
-using DepthwiseSumRow = void (*)(const DepthwiseStrip&, const std::uint8_t*, std::int64_t);
+using DepthwiseSumRow = void (*)(const QuadWindows&);
 
 template <bool kVnni>
 DepthwiseSumRow ChooseSumRow(const QuantizedDepthwisePlan& plan) {
@@ -373,10 +383,22 @@ void RunDepthwiseStrip(D8 d8, const DepthwiseStrip& s, DepthwiseSumRow sum_row,
                        void (*finish_row)(const DepthwiseStrip&, std::int64_t)) {
   constexpr std::int64_t kPlane = PlaneBytes(hn::ScalableTag<std::int32_t>());
   const QuantizedDepthwisePlan& plan = s.plan;
+  QuadWindows windows = {.quads = s.quads,
+                         .slot_bytes = 4 * kPlane,
+                         .plane_bytes = kPlane,
+                         .quad_bytes = s.quad_bytes(),
+                         .first_slot = 0,
+                         .rows = plan.rows,
+                         .cols = plan.cols,
+                         .planes = 4,
+                         .tiles = s.tiles,
+                         .weights = s.weights,
+                         .bias = s.operands,
+                         .sums = s.sums};
   if (!plan.grid) {
     for (std::int64_t y = s.band.rows.begin; y < s.band.rows.end; ++y) {
       InterleaveTaps(d8, s, y);
-      sum_row(s, s.weights, 0);
+      sum_row(windows);
       finish_row(s, y);
     }
     return;
@@ -388,7 +410,9 @@ void RunDepthwiseStrip(D8 d8, const DepthwiseStrip& s, DepthwiseSumRow sum_row,
       InterleaveGridRow(d8, s, next, s.quads + next % plan.rows * 4 * kPlane);
     }
     const std::int64_t phase = y * plan.params.stride_h % 2;
-    sum_row(s, s.weights + phase * plan.PhaseWeightBytes(), first % plan.rows);
+    windows.weights = s.weights + phase * plan.PhaseWeightBytes();
+    windows.first_slot = first % plan.rows;
+    sum_row(windows);
     finish_row(s, y);
   }
 }
@@ -409,8 +433,8 @@ void RunDepthwiseStrips(const QuantizedDepthwisePlan& plan, const QuantizedDepth
 
   const std::int64_t width = plan.params.out_width;
   for (std::size_t b = 0; b < plan.blocks.size(); ++b) {
-    const auto [channel, groups] = plan.blocks[b];
-    const std::int64_t tile = kDepthwiseTile * kBytes / (16 * groups);  // pixels
+    const auto [channel, channels] = plan.blocks[b];
+    const std::int64_t tile = kDepthwiseTile * kBytes / channels;  // pixels
     for (std::int64_t x = 0; x < width; x += plan.strip_tiles * tile) {
       const std::int64_t pixels = std::min(width - x, plan.strip_tiles * tile);
       const auto block = static_cast<std::int64_t>(b);
@@ -418,7 +442,7 @@ void RunDepthwiseStrips(const QuantizedDepthwisePlan& plan, const QuantizedDepth
           .plan = plan,
           .band = band,
           .channel = channel,
-          .groups = groups,
+          .channels = channels,
           .x = x,
           .pixels = pixels,
           .tiles = (pixels + tile - 1) / tile,
@@ -428,9 +452,9 @@ void RunDepthwiseStrips(const QuantizedDepthwisePlan& plan, const QuantizedDepth
           .zero_point = zero_point,
           .quads = scratch,
           .sums = sums};
-      if (16 * groups == kBytes) {
+      if (channels == kBytes) {
         RunDepthwiseStrip(d8, strip, sum_row, finish_row);
-      } else if (groups == 2) {
+      } else if (channels == 32) {
         RunDepthwiseStrip(hn::CappedTag<std::uint8_t, 32>(), strip, sum_row, finish_row);
       } else {
         RunDepthwiseStrip(hn::CappedTag<std::uint8_t, 16>(), strip, sum_row, finish_row);

