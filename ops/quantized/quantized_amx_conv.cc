@@ -230,9 +230,7 @@ void RunForm(const AmxConvPlan& plan, const AmxRun& run) {
 }
 
 void RunAmxOfTarget(const AmxConvPlan& plan, const AmxRun& run) {
-  if (!plan.epilogue->is_linear) return RunForm<QuantizedForm::kGeneral>(plan, run);
-  if (plan.epilogue->has_slope) return RunForm<QuantizedForm::kSlope>(plan, run);
-  RunForm<QuantizedForm::kLinear>(plan, run);
+  WithForm(*plan.epilogue, [&](auto form) { RunForm<decltype(form)::value>(plan, run); });
 }
 
 #else
