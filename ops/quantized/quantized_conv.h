@@ -120,12 +120,6 @@ std::unique_ptr<Kernel> MakeQuantizedGemmConv(const QuantizedConvParams& params,
                                               const QuantizedConvConstants& constants,
                                               Layout output_layout, PackCache& packs);
 
-// The same on Intel AMX, for one group, without dilation along rows; a float32 result in
-// Layout::kBlocked. Null where it does not apply (HasAmx(), too) or would be slower.
-std::unique_ptr<Kernel> MakeQuantizedAmxConv(const QuantizedConvParams& params,
-                                             const QuantizedConvConstants& constants,
-                                             Layout output_layout, PackCache& packs);
-
 // As many groups as channels, in and out; channels-last.
 std::unique_ptr<Kernel> MakeQuantizedDepthwiseConv(const QuantizedConvParams& params,
                                                    const QuantizedConvConstants& constants,
