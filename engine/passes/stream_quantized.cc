@@ -59,10 +59,19 @@ class Streamer {
     return {reader};
   }
 
+  // Whether a pointwise convolution had better be the first of a chain of its own.
+  bool LeadsOn(std::size_t pointwise) const {
+    const std::vector<std::size_t> next = After(node(pointwise).outputs[0]);
+    if (next.empty() || !IsQuantizedDepthwise(Params(next[0]))) return false;
+    const QuantizedConvParams pair[] = {Params(pointwise), Params(next[0])};
+    return StreamsWell(pair);
+  }
+
   // The depthwise convolution with both of its neighbours, or with one of them.
   bool StreamAround(std::size_t depthwise) {
     const std::vector<std::size_t> before = Before(node(depthwise).inputs[0]);
-    const std::vector<std::size_t> after = After(node(depthwise).outputs[0]);
+    std::vector<std::size_t> after = After(node(depthwise).outputs[0]);
+    if (!after.empty() && LeadsOn(after[0])) after.clear();
     const auto chain = [&](bool with_before, bool with_after) {
       std::vector<std::size_t> list;
       if (with_before) list = before;

@@ -69,6 +69,7 @@ LayoutChoice QuantizedConvLayouts(const LayoutContext& context) {
   choice.inputs[0] = Layout::kChannelsLast;
   if (p.has_addend) choice.inputs[kQuantizedAddend] = Layout::kChannelsLast;
   choice.outputs = {p.to_float ? Layout::kRowMajor : Layout::kChannelsLast};
+  if (kind == KernelKind::kDepthwise && p.to_float) choice.outputs = {Layout::kBlocked};
   if (kind == KernelKind::kGemm && p.to_float && p.conv.out_channels >= FloatLanes()) {
     choice.outputs = {Layout::kBlocked};
   }

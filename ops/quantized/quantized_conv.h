@@ -120,7 +120,7 @@ std::unique_ptr<Kernel> MakeQuantizedGemmConv(const QuantizedConvParams& params,
                                               const QuantizedConvConstants& constants,
                                               Layout output_layout, PackCache& packs);
 
-// As many groups as channels, in and out; channels-last.
+// As many groups as channels, in and out; channels-last, a float32 result in Layout::kBlocked.
 std::unique_ptr<Kernel> MakeQuantizedDepthwiseConv(const QuantizedConvParams& params,
                                                    const QuantizedConvConstants& constants,
                                                    PackCache& packs);
