@@ -75,6 +75,10 @@ void AddModelOptions(Options& options, TrackArguments& arguments) {
   options.Path("--head", "FILE", arguments.tracker.head, "ONNX file of the head");
   options.Name("--variant", "v1|v2|v3|FILE", arguments.tracker.variant,
                "NanoTrack's version (default: that of these shapes), or text file");
+  options.Choice<bool>(
+      "--precision", {{"fp32", false}, {"int8", true}},
+      [&arguments](bool int8) { arguments.int8 = int8; },
+      "int8: quantise the networks by the first frames, once (default: fp32)");
   options.Whole("-t,--threads", "N", 1, kMaxThreads, arguments.threads,
                 "CPUs for the network (default: all); reading, writing come on top");
 }

@@ -23,9 +23,9 @@ std::shared_ptr<Session> Load(const std::string& onnx, const std::string& name) 
 }  // namespace
 
 bool IsQuantized(const Graph& network) {
-  constexpr std::array<std::string_view, 6> kTypes = {
-      "QuantizeLinear", "DynamicQuantizeLinear", "QLinearConv",
-      "QLinearMatMul",  "ConvInteger",           "MatMulInteger"};
+  constexpr std::array<std::string_view, 6> kTypes = {"QuantizeLinear", "DynamicQuantizeLinear",
+                                                      "QLinearConv",    "QLinearMatMul",
+                                                      "ConvInteger",    "MatMulInteger"};
   return std::ranges::any_of(network.nodes, [&](const Node& node) {
     return std::ranges::find(kTypes, node.op.type) != kTypes.end();
   });

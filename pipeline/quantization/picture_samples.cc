@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ops/error.h"
+#include "pipeline/input_stream.h"
 #include "pipeline/planes.h"
 
 namespace tessera {
@@ -20,9 +21,9 @@ std::vector<Rect> PlaceTiles(const PictureFormat& format, std::int64_t width, st
   constexpr double kStepX = 0.7548776662466927, kStepY = 0.5698402909980532;
   const auto place = [](double where, std::int64_t length, std::int64_t window) {
     where -= std::floor(where);
-    return length > window
-               ? static_cast<std::int64_t>(std::lround(where * static_cast<double>(length - window)))
-               : (length - window) / 2;
+    return length > window ? static_cast<std::int64_t>(
+                                 std::lround(where * static_cast<double>(length - window)))
+                           : (length - window) / 2;
   };
   std::vector<Rect> tiles;
   for (int i = 0; i < count; ++i) {
@@ -95,6 +96,26 @@ std::vector<Sample> SampleTiles(PictureInput& input, const Shape& tile, int coun
 
 std::vector<Sample> SampleTiles(const Picture& picture, const Shape& tile, int count) {
   return CutTiles(picture, tile, count, [](std::int64_t, std::int64_t) {});
+}
+
+std::optional<FileSamples> SampleFirst(std::span<const std::filesystem::path> files,
+                                       const Shape& tile, int count, const ReadOptions& options) {
+  for (const std::filesystem::path& file : files) {
+    try {
+      std::optional<RepeatableStandardInput> standard_input;
+      if (file == "-") standard_input.emplace();
+      try {
+        PictureInput input(file, options);
+        FileSamples samples{file, SampleTiles(input, tile, count)};
+        if (standard_input) standard_input->Rewind();
+        return samples;
+      } catch (const Error&) {
+        if (standard_input) standard_input->Rewind();
+      }
+    } catch (const Error&) {  // its turn will come
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace tessera

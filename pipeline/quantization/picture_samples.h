@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/quantization/quantizer.h"
@@ -27,5 +30,14 @@ std::vector<Sample> SampleTiles(PictureInput& input, const Shape& tile, int coun
 
 // The same of a picture that is there.
 std::vector<Sample> SampleTiles(const Picture& picture, const Shape& tile, int count);
+
+// Of the first of the files that can be read, or none if none can: that they cannot is for others
+// to say. "-" is standard input, which can be read again afterwards.
+struct FileSamples {
+  std::filesystem::path file;
+  std::vector<Sample> samples;
+};
+std::optional<FileSamples> SampleFirst(std::span<const std::filesystem::path> files,
+                                       const Shape& tile, int count, const ReadOptions& options);
 
 }  // namespace tessera
