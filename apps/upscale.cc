@@ -109,7 +109,7 @@ void Quantize(const UpscaleArguments& arguments, const FileList& list, ChosenMod
               std::unique_ptr<TileModel>& model) {
   std::vector<std::filesystem::path> inputs;
   for (const ListedFile& file : list.files) inputs.push_back(file.input);
-  const auto samples = SampleFirst(inputs, chosen.CalibrationShape(), kSampleTiles, arguments.read);
+  const auto samples = SampleFirst(inputs, chosen.CalibrationShape(), kQuickSampleTiles, arguments.read);
   if (!samples) return;
   const bool silent = arguments.quiet || arguments.progress == ProgressMode::kJson ||
                       arguments.progress == ProgressMode::kNone;

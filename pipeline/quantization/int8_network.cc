@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "engine/onnx_export.h"
@@ -29,6 +30,18 @@ bool IsQuantized(const Graph& network) {
   return std::ranges::any_of(network.nodes, [&](const Node& node) {
     return std::ranges::find(kTypes, node.op.type) != kTypes.end();
   });
+}
+
+void RequireFiniteWeights(const Graph& network) {
+  for (const Value& value : network.values) {
+    const auto& constant = value.info.constant;
+    if (constant == nullptr) continue;
+    if (constant->dtype() != DType::kFloat32 && constant->dtype() != DType::kFloat16) continue;
+    const std::vector<float> values = ToFloats(constant->view());
+    // Infinities are bounds of a Clip, or weights that cannot be quantised: then its ranges tell.
+    Require(std::ranges::none_of(values, [](float v) { return std::isnan(v); }), network.file,
+            ": weight '", value.name, "' holds a value that is no number");
+  }
 }
 
 Int8Network::Int8Network(Graph graph, std::optional<ModelCache> cache, std::string_view made_for)

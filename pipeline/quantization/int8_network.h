@@ -20,6 +20,9 @@ using Int8Note = std::function<void(const std::string&)>;
 // it computes. (Weights alone may be stored as integers.)
 bool IsQuantized(const Graph& network);
 
+// Throws Error, which names the network and the weight, if there is one that is no finite number.
+void RequireFiniteWeights(const Graph& network);
+
 // A network for which there may be one of 8-bit integers.
 class Int8Network {
  public:

@@ -13,9 +13,10 @@
 
 namespace tessera {
 
-// Side of the tiles, and how many are taken of pictures together, unless somebody wants others.
+// Side of the tiles, and how many are taken of pictures together unless somebody wants others, or
+// while somebody waits.
 inline constexpr std::int64_t kSampleSide = 128;
-inline constexpr int kSampleTiles = 16;
+inline constexpr int kSampleTiles = 16, kQuickSampleTiles = 6;
 
 // The input of a network for pictures, [1, 3 or 1, height, width]: of the size that it declares, or
 // the first square from `side` on that it accepts. Throws Error, which names the network, if it has
