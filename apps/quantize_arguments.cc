@@ -21,7 +21,8 @@ void AddCalibrationOptions(Options& options, QuantizeArguments& arguments,
   options.Paths("-c,--calib", "PATH", inputs,
                 "Picture, folder, video, or FILE.f32 (NAME:1x3x64x64:FILE.f32)");
   options.Whole("--samples", "N", 1, kMaxSamples, calibration.samples,
-                StrCat("Tiles of pictures, or searches in a clip (default: ", kSampleTiles, ")"));
+                StrCat("Tiles of pictures (default: ", kSampleTiles, "), or searches in a clip (",
+                       kTrackerSearches, ")"));
   options.Whole("--tile", "N", std::int64_t{8}, kMaxSide, calibration.side,
                 StrCat("Side of tiles in pixels (default: ", kSampleSide, ")"));
 }

@@ -45,8 +45,9 @@ double Speedup(const std::vector<LayerReport>& layers) {
 
 std::string ToText(const QuantizeReport& report) {
   const QuantizedModel& model = *report.quantized;
-  std::vector<std::vector<std::string>> rows = {
-      {"layer", "type", "alone", "as", "weights KB", "share", "speed-up"}};
+  std::vector<std::vector<std::string>> rows = {{"layer", "type",
+                                                 StrCat(QualityWord(report.unit), " alone"), "as",
+                                                 "weights KB", "share", "speed-up"}};
   for (const LayerReport& layer : model.layers) {
     rows.push_back({OneLine(layer.name), layer.type,
                     report.searched ? QualityText(report.unit, layer.damage) : "-",

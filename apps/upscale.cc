@@ -116,7 +116,8 @@ void Quantize(const UpscaleArguments& arguments, const FileList& list, ChosenMod
   const Int8Note note = [silent](const std::string& text) {
     if (!silent) Say(text);
   };
-  note(StrCat("quantising ", model->name(), " by ", InputName(samples->file)));
+  note(StrCat("making an int8 model of ", model->name(), ", calibrated with ",
+              InputName(samples->file)));
   model = chosen.Quantize(samples->samples, note);
 }
 

@@ -47,8 +47,9 @@ Calibration OfRaw(Session& network, const std::vector<std::string>& texts) {
 Calibration OfPictures(Session& network, const std::vector<std::string>& inputs,
                        const CalibrationOptions& options) {
   const Shape tile = FindTileShape(network, options.side);
-  Calibration calibration{.samples = SampleInputs(inputs, tile, options.samples),
-                          .damage = RelativeDamage};
+  Calibration calibration{
+      .samples = SampleInputs(inputs, tile, options.samples.value_or(kSampleTiles)),
+      .damage = RelativeDamage};
   if (MakesPictures(network, tile)) {
     calibration.damage = PictureDamage;
     calibration.unit = DamageUnit::kDecibels;
@@ -70,7 +71,7 @@ Calibrations OfTracker(const TrackerSessions& sessions, const CalibrationOptions
   if (!options.boxes->empty()) source.start = options.boxes->begin()->first;
   NamingClip(input, [&] {
     sampler.AddClip(*OpenFrameSource(input, source), ShownInput(input), *options.boxes,
-                    options.samples);
+                    options.samples.value_or(kTrackerSearches));
   });
   const TrackerSamples samples = sampler.Take(), tests = SomeOf(samples, kTrackerTests);
   Calibrations all;
@@ -117,6 +118,18 @@ std::string_view QualityName(DamageUnit unit) {
       return "overlap with float32's boxes";
     case DamageUnit::kPercent:
       return "difference from float32";
+  }
+  return {};
+}
+
+std::string_view QualityWord(DamageUnit unit) {
+  switch (unit) {
+    case DamageUnit::kDecibels:
+      return "PSNR";
+    case DamageUnit::kOverlap:
+      return "overlap";
+    case DamageUnit::kPercent:
+      return "difference";
   }
   return {};
 }

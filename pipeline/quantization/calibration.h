@@ -13,11 +13,15 @@
 
 namespace tessera {
 
+// A tracker's networks run on small patches: many are better and do not take long.
+inline constexpr int kTrackerSearches = 64;
+
 struct CalibrationOptions {
   // Pictures, folders of them, videos, or raw numbers as ReadRawSamples has them; for a tracker,
   // one input as OpenFrameSource has it. A folder that holds .f32 files stands for these.
   std::vector<std::string> inputs;
-  int samples = kSampleTiles;       // tiles, or searches of a tracker, about
+  // Tiles, or searches of a tracker, about; default: kSampleTiles, or kTrackerSearches.
+  std::optional<int> samples = std::nullopt;
   std::int64_t side = kSampleSide;  // of tiles
   // A tracker's target: known boxes. None: it is no tracker.
   std::optional<GroundTruth> boxes = std::nullopt;
@@ -35,6 +39,7 @@ enum class DamageUnit : std::uint8_t {
 // "45.2 dB", "0.98", "0.3 %": how good what has such a damage is, and what it is called.
 std::string QualityText(DamageUnit unit, double damage);
 std::string_view QualityName(DamageUnit unit);
+std::string_view QualityWord(DamageUnit unit);  // for a column's head
 
 struct Calibration {
   std::vector<Sample> samples = {}, tests = {};  // to calibrate and to measure

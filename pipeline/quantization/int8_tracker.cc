@@ -16,7 +16,7 @@ namespace {
 
 // Of the boxes with quantised networks to those with float ones, in the mean.
 constexpr double kLeastOverlap = 0.9;
-constexpr int kSearchesInFrame = 16, kSearchesInClip = 16;
+constexpr int kSearchesInFrame = 24, kSearchesInClip = 40;
 constexpr std::int64_t kFrames = 64;  // that are looked at after the first
 constexpr std::size_t kTests = 12;
 
