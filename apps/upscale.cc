@@ -109,7 +109,7 @@ void Quantize(const UpscaleArguments& arguments, const FileList& list, ChosenMod
               std::unique_ptr<TileModel>& model) {
   std::vector<std::filesystem::path> inputs;
   for (const ListedFile& file : list.files) inputs.push_back(file.input);
-  const auto samples = SampleFirst(inputs, chosen.CalibrationShape(), kQuickSampleTiles, arguments.read);
+  auto samples = SampleFirst(inputs, chosen.CalibrationShape(), kQuickSampleTiles, arguments.read);
   if (!samples) return;
   const bool silent = arguments.quiet || arguments.progress == ProgressMode::kJson ||
                       arguments.progress == ProgressMode::kNone;
@@ -118,7 +118,7 @@ void Quantize(const UpscaleArguments& arguments, const FileList& list, ChosenMod
   };
   note(StrCat("making an int8 model of ", model->name(), ", calibrated with ",
               InputName(samples->file)));
-  model = chosen.Quantize(samples->samples, note);
+  model = chosen.Quantize(std::move(samples->samples), note);
 }
 
 // Read by the thread that ends the process; never destroyed, as nobody knows when that will be.

@@ -140,9 +140,9 @@ std::unique_ptr<TileModel> ChosenModel::Load() {
 
 Shape ChosenModel::CalibrationShape() const { return FindTileShape(*network_->LoadFloat()); }
 
-std::unique_ptr<TileModel> ChosenModel::Quantize(std::span<const Sample> samples,
+std::unique_ptr<TileModel> ChosenModel::Quantize(std::vector<Sample> samples,
                                                  const Int8Note& note) {
-  int8_ = QuantizeForPictures(*network_, samples, note);
+  int8_ = QuantizeForPictures(*network_, std::move(samples), note);
   return Make(int8_);
 }
 

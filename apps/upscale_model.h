@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -41,7 +40,7 @@ class ChosenModel {
   bool must_quantize() const { return network_ && int8_ == nullptr; }
   // The input that it is to be calibrated with.
   Shape CalibrationShape() const;
-  std::unique_ptr<TileModel> Quantize(std::span<const Sample> samples, const Int8Note& note);
+  std::unique_ptr<TileModel> Quantize(std::vector<Sample> samples, const Int8Note& note);
 
  private:
   std::unique_ptr<TileModel> Make(std::shared_ptr<Session> session) const;

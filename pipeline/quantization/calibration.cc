@@ -7,7 +7,6 @@
 
 #include "ops/error.h"
 #include "pipeline/display_name.h"
-#include "pipeline/format_text.h"
 #include "pipeline/quantization/damage.h"
 #include "pipeline/quantization/input_list.h"
 #include "pipeline/quantization/raw_samples.h"
@@ -20,17 +19,6 @@ namespace {
 
 constexpr std::size_t kTests = 8, kTrackerTests = 16;
 
-// `count` of them, spread evenly.
-std::vector<Sample> Some(const std::vector<Sample>& samples, std::size_t count) {
-  std::vector<Sample> some;
-  count = std::min(count, samples.size());
-  for (std::size_t i = 0; i < count; ++i) {
-    Sample& copy = some.emplace_back();
-    for (const Tensor& tensor : samples[i * samples.size() / count]) copy.push_back(tensor.Clone());
-  }
-  return some;
-}
-
 // Whether what comes out is a picture like what went in.
 bool MakesPictures(Session& network, const Shape& input) {
   const std::vector<TensorView> outputs = network.InferOutputs(std::array{input});
@@ -40,7 +28,7 @@ bool MakesPictures(Session& network, const Shape& input) {
 
 Calibration OfRaw(Session& network, const std::vector<std::string>& texts) {
   Calibration calibration{.samples = ReadRawSamples(network, texts), .damage = RelativeDamage};
-  calibration.tests = Some(calibration.samples, kTests);
+  calibration.tests = SomeOf(calibration.samples, kTests);
   return calibration;
 }
 
@@ -54,7 +42,7 @@ Calibration OfPictures(Session& network, const std::vector<std::string>& inputs,
     calibration.damage = PictureDamage;
     calibration.unit = DamageUnit::kDecibels;
   }
-  calibration.tests = Some(calibration.samples, kTests);
+  calibration.tests = SomeOf(calibration.samples, kTests);
   return calibration;
 }
 
@@ -97,42 +85,6 @@ TrackerConfig ConfigOf(const std::string& variant, Session& model, Session* head
 }
 
 }  // namespace
-
-std::string QualityText(DamageUnit unit, double damage) {
-  switch (unit) {
-    case DamageUnit::kDecibels:
-      return Fixed(PsnrOfDamage(damage), 1) + " dB";
-    case DamageUnit::kOverlap:
-      return Fixed(1 - damage, 3);
-    case DamageUnit::kPercent:
-      return Fixed(damage, 2) + " %";
-  }
-  return {};
-}
-
-std::string_view QualityName(DamageUnit unit) {
-  switch (unit) {
-    case DamageUnit::kDecibels:
-      return "PSNR to float32";
-    case DamageUnit::kOverlap:
-      return "overlap with float32's boxes";
-    case DamageUnit::kPercent:
-      return "difference from float32";
-  }
-  return {};
-}
-
-std::string_view QualityWord(DamageUnit unit) {
-  switch (unit) {
-    case DamageUnit::kDecibels:
-      return "PSNR";
-    case DamageUnit::kOverlap:
-      return "overlap";
-    case DamageUnit::kPercent:
-      return "difference";
-  }
-  return {};
-}
 
 Calibrations Calibrate(const Graph& model, const Graph* head, const CalibrationOptions& options) {
   const std::shared_ptr<Session> session = MakeSession(model);

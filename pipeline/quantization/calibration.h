@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/quantization/quantizer.h"
+#include "pipeline/quantization/damage.h"
 #include "pipeline/quantization/picture_samples.h"
 #include "pipeline/tracking/ground_truth.h"
 
@@ -27,24 +28,6 @@ struct CalibrationOptions {
   std::optional<GroundTruth> boxes = std::nullopt;
   std::string variant = {};  // as in TrackerFiles
   int threads = 1;
-};
-
-// In what a damage is measured.
-enum class DamageUnit : std::uint8_t {
-  kDecibels,  // of PSNR, below that of rounding to 8 bits
-  kOverlap,   // share of boxes that do not agree: 1 less the mean overlap
-  kPercent,   // root mean square, relative to the values
-};
-
-// "45.2 dB", "0.98", "0.3 %": how good what has such a damage is, and what it is called.
-std::string QualityText(DamageUnit unit, double damage);
-std::string_view QualityName(DamageUnit unit);
-std::string_view QualityWord(DamageUnit unit);  // for a column's head
-
-struct Calibration {
-  std::vector<Sample> samples = {}, tests = {};  // to calibrate and to measure
-  Damage damage = {};
-  DamageUnit unit = DamageUnit::kPercent;
 };
 
 struct Calibrations {

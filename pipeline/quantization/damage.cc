@@ -6,6 +6,7 @@
 
 #include "engine/onnx_export.h"
 #include "ops/error.h"
+#include "pipeline/format_text.h"
 
 namespace tessera {
 namespace {
@@ -18,6 +19,16 @@ const double kRoundingPsnr = 10 * std::log10(12.0 * 255 * 255);
 std::shared_ptr<Session> MakeSession(const Graph& graph) {
   const std::string onnx = ExportOnnx(graph);
   return Session::LoadFromMemory(std::as_bytes(std::span(onnx)), graph.file);
+}
+
+std::vector<Sample> SomeOf(std::span<const Sample> samples, std::size_t count) {
+  std::vector<Sample> some;
+  count = std::min(count, samples.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    Sample& copy = some.emplace_back();
+    for (const Tensor& tensor : samples[i * samples.size() / count]) copy.push_back(tensor.Clone());
+  }
+  return some;
 }
 
 std::vector<Outputs> RunSamples(Session& session, std::span<const Sample> samples,
@@ -64,6 +75,42 @@ double RelativeDamage(std::span<const Outputs> reference, std::span<const Output
     if (!(relative <= worst)) worst = relative;  // NaN too
   }
   return std::isnan(worst) ? std::numeric_limits<double>::infinity() : worst;
+}
+
+std::string QualityText(DamageUnit unit, double damage) {
+  switch (unit) {
+    case DamageUnit::kDecibels:
+      return Fixed(PsnrOfDamage(damage), 1) + " dB";
+    case DamageUnit::kOverlap:
+      return Fixed(1 - damage, 3);
+    case DamageUnit::kPercent:
+      return Fixed(damage, 2) + " %";
+  }
+  return {};
+}
+
+std::string_view QualityName(DamageUnit unit) {
+  switch (unit) {
+    case DamageUnit::kDecibels:
+      return "PSNR to float32";
+    case DamageUnit::kOverlap:
+      return "overlap with float32's boxes";
+    case DamageUnit::kPercent:
+      return "difference from float32";
+  }
+  return {};
+}
+
+std::string_view QualityWord(DamageUnit unit) {
+  switch (unit) {
+    case DamageUnit::kDecibels:
+      return "PSNR";
+    case DamageUnit::kOverlap:
+      return "overlap";
+    case DamageUnit::kPercent:
+      return "difference";
+  }
+  return {};
 }
 
 }  // namespace tessera

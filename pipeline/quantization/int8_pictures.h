@@ -2,7 +2,7 @@
 #pragma once
 
 #include <memory>
-#include <span>
+#include <vector>
 
 #include "pipeline/quantization/int8_network.h"
 
@@ -16,6 +16,6 @@ inline constexpr double kVisiblePsnr = 40;
 // that do the most harm stay float. Keeps what comes out. Throws Error if the network cannot be
 // quantised.
 std::shared_ptr<Session> QuantizeForPictures(const Int8Network& network,
-                                             std::span<const Sample> samples, const Int8Note& note);
+                                             std::vector<Sample> samples, const Int8Note& note);
 
 }  // namespace tessera

@@ -6,7 +6,7 @@
 #include "engine/model_file.h"
 #include "ops/error.h"
 #include "pipeline/format_text.h"
-#include "pipeline/quantization/damage.h"
+#include "pipeline/quantization/quantize_network.h"
 #include "pipeline/quantization/tracker_damage.h"
 #include "pipeline/quantization/tracker_samples.h"
 #include "pipeline/tracking/load_tracker.h"
@@ -28,17 +28,14 @@ bool CanBeReadAgain(const std::string& input) {
          std::filesystem::is_directory(path, error) || input.find('%') != std::string::npos;
 }
 
-std::shared_ptr<Session> QuantizePart(const Int8Network& network,
-                                      const std::vector<Sample>& samples,
-                                      const std::vector<Sample>& tests, const Damage& damage,
+std::shared_ptr<Session> QuantizePart(const Int8Network& network, const Calibration& calibration,
                                       const Int8Note& note) {
-  QuantizedModel model = tessera::Quantize(network.graph(), samples, {});
-  model.damage = MeasureDamage(network.graph(), model.graph, tests, damage);
+  QuantizedModel model = QuantizeNetwork(network.graph(), calibration, std::nullopt, {});
   if (!(model.damage <= 1 - kLeastOverlap)) {
     note(StrCat(network.name(), ": the boxes of int8 would overlap those of float32 by ",
                 Fixed(100 * (1 - model.damage), 1),
                 " % only; the layers that do the harm are searched for"));
-    model = QuantizeWithin(network.graph(), samples, tests, damage, 1 - kLeastOverlap, {});
+    model = QuantizeNetwork(network.graph(), calibration, 1 - kLeastOverlap, {});
   }
   note(StrCat(network.name(), ": ", CountText(model), ", boxes overlap those of float32 by ",
               Fixed(100 * (1 - model.damage), 1), " %"));
@@ -71,12 +68,18 @@ void Int8Tracker::Quantize(const std::string& input, const Frame& first, const B
   }
   const TrackerSamples samples = sampler.Take(), tests = SomeOf(samples, kTests);
   if (model_int8_ == nullptr) {
-    model_int8_ = QuantizePart(model_, ModelInputs(float_, samples), ModelInputs(float_, tests),
-                               ModelBoxDamage(float_, tests), note);
+    model_int8_ = QuantizePart(model_,
+                               {.samples = ModelInputs(float_, samples),
+                                .tests = ModelInputs(float_, tests),
+                                .damage = ModelBoxDamage(float_, tests)},
+                               note);
   }
   if (head_ && head_int8_ == nullptr) {
-    head_int8_ = QuantizePart(*head_, HeadInputs(float_, samples), HeadInputs(float_, tests),
-                              HeadBoxDamage(float_, tests), note);
+    head_int8_ = QuantizePart(*head_,
+                              {.samples = HeadInputs(float_, samples),
+                               .tests = HeadInputs(float_, tests),
+                               .damage = HeadBoxDamage(float_, tests)},
+                              note);
   }
 }
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "engine/quantization/quantizer.h"
-#include "pipeline/quantization/calibration.h"
+#include "pipeline/quantization/damage.h"
 
 namespace tessera {
 
