@@ -41,11 +41,23 @@ struct StepLine {
         share(Ratio(ms, total_ms)),
         gflops(Ratio(step.flops, ms) * 1e-6),
         gbytes_per_s(Ratio(static_cast<double>(step.bytes), ms) * 1e-6),
-        layout(step.output.layout == Layout::kBlocked ? StrCat("NCHW", FloatLanes(), "c") : "NCHW"),
+        layout(LayoutName(step.output.layout)),
         shape(ToString(step.output.shape)) {}
 
   // A step can be too short for the clock.
   static double Ratio(double a, double b) { return b > 0 ? a / b : 0; }
+
+  static std::string LayoutName(Layout layout) {
+    switch (layout) {
+      case Layout::kBlocked:
+        return StrCat("NCHW", FloatLanes(), "c");
+      case Layout::kChannelsLast:
+        return "NHWC";
+      case Layout::kRowMajor:
+        break;
+    }
+    return "NCHW";
+  }
 
   double ms, share, gflops, gbytes_per_s;
   std::string layout, shape;

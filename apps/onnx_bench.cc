@@ -14,6 +14,7 @@
 
 #include "apps/backend_tests.h"
 #include "apps/bench_input.h"
+#include "apps/bench_passes.h"
 #include "apps/bench_report.h"
 #include "engine/model_file.h"
 #include "engine/onnx_export.h"
@@ -35,7 +36,7 @@ struct Arguments {
   int threads = 1, iterations = 1, warmup = 0;
   std::string dump, trace, export_to;
   std::string backend_tests, filter;
-  bool reference = false, profile = false, json = false, ops = false;
+  bool reference = false, profile = false, json = false, ops = false, passes = false;
 };
 
 using Clock = std::chrono::steady_clock;
@@ -142,6 +143,7 @@ void Run(const Arguments& arguments) {
   for (const std::string& spec : arguments.inputs) {
     inputs.push_back(MakeBenchInput(spec, *session));
   }
+  if (arguments.passes) return Print(PassTable(*session, inputs));
   for (const BenchInput& input : inputs) views.push_back({input.name, input.tensor.view()});
 
   ThreadTeam team(arguments.threads);
@@ -240,6 +242,9 @@ int main(int argc, char** argv) {
           ->excludes(model);
   app.add_flag("--ops", arguments.ops, "Instead: prints the operators, FIRST-LAST opset each")
       ->excludes(model);
+  app.add_flag("--passes", arguments.passes,
+               "Instead: lists the passes; with MODEL, how often each fires in it")
+      ->excludes("--json", "--ops", "--backend-tests", "--export");
   app.add_option("--filter", arguments.filter, "Only those whose names hold this text")
       ->needs(backend_tests);
   try {
@@ -252,6 +257,10 @@ int main(int argc, char** argv) {
   try {
     if (arguments.ops) {
       tessera::PrintOps();
+      return 0;
+    }
+    if (arguments.passes && arguments.model.empty()) {
+      tessera::Print(tessera::PassList());
       return 0;
     }
     if (*backend_tests) return tessera::RunBackendTests(arguments);

@@ -70,20 +70,31 @@ bool InlineBranch(Graph& graph, std::size_t n) {
   return true;
 }
 
-}  // namespace
-
-void FoldConstants(Graph& graph) {
+// Folds the nodes that `wanted` holds for, those of bodies too.
+void FoldNodes(Graph& graph, bool (*wanted)(const Node&)) {
   for (std::size_t n = 0; n < graph.nodes.size();) {
     if (InlineBranch(graph, n)) continue;
     Node& node = graph.nodes[n++];
     for (std::shared_ptr<const Graph>& body : node.bodies) {
       auto folded = std::make_shared<Graph>(*body);
-      FoldConstants(*folded);
+      FoldNodes(*folded, wanted);
       body = std::move(folded);
     }
-    if (InputsAreKnown(graph, node) && IsFoldable(graph, node)) InferNode(graph, node);
+    if (wanted(node) && InputsAreKnown(graph, node) && IsFoldable(graph, node)) {
+      InferNode(graph, node);
+    }
   }
   graph.RemoveDeadNodes();
+}
+
+}  // namespace
+
+void FoldConstants(Graph& graph) {
+  FoldNodes(graph, [](const Node&) { return true; });
+}
+
+void FoldIntegerConstants(Graph& graph) {
+  FoldNodes(graph, [](const Node& node) { return node.op.type != "DequantizeLinear"; });
 }
 
 void InferShapes(Graph& graph, std::span<const TensorInfo> inputs) {

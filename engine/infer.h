@@ -12,6 +12,8 @@ namespace tessera {
 // its outputs constants; puts the branch of an If whose condition is constant in its place. Values
 // that are not known yet are skipped; dead nodes are removed. Bodies of nodes are folded too.
 void FoldConstants(Graph& graph);
+// The same but for every DequantizeLinear: weights stay 8-bit integers with their scales.
+void FoldIntegerConstants(Graph& graph);
 
 // Gives every value a type and shape from those of the graph's inputs, folding constants on the
 // way (chains like Shape -> Gather -> Concat -> Reshape vanish). Removes what became dead.

@@ -399,6 +399,10 @@ std::vector<TensorView> Network::InferOutputs(std::span<const TensorView> inputs
   return program->plan.outputs;
 }
 
+RewriteCounts Network::PlanRewrites(std::span<const TensorView> inputs) {
+  return ProgramFor(inputs)->plan.rewrites;
+}
+
 std::size_t Network::ArenaBytes(std::span<const TensorView> inputs) {
   return ProgramFor(inputs)->plan.arena_bytes;
 }

@@ -49,6 +49,10 @@ class Network {
   // Bytes of intermediate buffers of one run (of the first stage, if there are several).
   std::size_t ArenaBytes(std::span<const TensorView> inputs);
 
+  // How often the passes of every plan fired for these inputs (in the first stage, if there are
+  // several).
+  RewriteCounts PlanRewrites(std::span<const TensorView> inputs);
+
   // Inputs in the order of graph().inputs, row-major. Outputs that have the right type and shape
   // are written in place if shapes do not depend on values, others replaced. Threads come from
   // `parallel`, if it is null from the CPU budget.

@@ -13,6 +13,12 @@ namespace {
 const Pass kPasses[] = {
     {"widen-float16", "float16 weights and inputs become float32", PassStage::kRequired,
      WidenFloat16},
+    {"use-integers", "DequantizeLinear -> operator -> QuantizeLinear is computed on integers",
+     PassStage::kQuantized, UseIntegers},
+    {"drop-requantize",
+     "Relu, Clip and changes of scale between bytes vanish where they change nothing, or become "
+     "bounds of the operator before them",
+     PassStage::kQuantized, DropRequantize},
     {"remove-identity", "Identity and Dropout vanish", PassStage::kCanonical, RemoveIdentity},
     {"split-conv-transpose",
      "ConvTranspose becomes a Conv of all phases of the output, which are interleaved after it",
@@ -58,16 +64,19 @@ const Pass kPasses[] = {
 
 std::span<const Pass> AllPasses() { return kPasses; }
 
-void RunPasses(Graph& graph, PassStage stage, const std::set<std::string, std::less<>>& disabled) {
+void RunPasses(Graph& graph, PassStage stage, const std::set<std::string, std::less<>>& disabled,
+               RewriteCounts* counts) {
   for (const Pass& pass : kPasses) {
     if (pass.stage != stage || disabled.contains(pass.name)) continue;
-    if (pass.run(graph) > 0) graph.RemoveDeadNodes();
+    const int rewrites = pass.run(graph);
+    if (rewrites > 0) graph.RemoveDeadNodes();
+    if (counts != nullptr) (*counts)[pass.name] += rewrites;
   }
-  if (stage == PassStage::kFast) return;
+  if (stage == PassStage::kFast || stage == PassStage::kQuantized) return;
   for (Node& node : graph.nodes) {
     for (std::shared_ptr<const Graph>& body : node.bodies) {
       auto rewritten = std::make_shared<Graph>(*body);
-      RunPasses(*rewritten, stage, disabled);
+      RunPasses(*rewritten, stage, disabled, counts);
       body = std::move(rewritten);
     }
   }

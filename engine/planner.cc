@@ -128,7 +128,7 @@ class Planner {
     return to;
   }
 
-  // Both layouts of a tensor of one pixel hold the channels one after the other: `to` can lie where
+  // All layouts of a tensor of one pixel hold the channels one after the other: `to` can lie where
   // `from` does. kNoTensor if it cannot.
   TensorId ViewAs(TensorId from, const TensorInfo& to) {
     const Shape& s = to.shape;
@@ -138,7 +138,8 @@ class Planner {
         (s[0] != 1 && bytes != Bytes(from)) || storage.kind != BufferRef::Kind::kArena) {
       return kNoTensor;
     }
-    storage.bytes = std::max(storage.bytes, bytes);  // the channels that pad the last block
+    ++rewrites_["view-one-pixel"];
+    storage.bytes = std::max(storage.bytes, bytes);  // the channels that pad it
     return NewTensor(to, tensors_[static_cast<std::size_t>(from)].storage);
   }
 
@@ -247,8 +248,9 @@ class Planner {
   }
 
   // Whether a Concat only puts its inputs' bytes one after the other: nothing but ones before the
-  // axis.
+  // axis. Channels-last, the channels of the inputs alternate.
   bool Appends(TensorId out, const std::vector<TensorId>& inputs) const {
+    if (Info(out).layout == Layout::kChannelsLast) return false;
     const Shape &whole = Info(out).shape, &first = Info(inputs[0]).shape;
     for (int d = 0; d < whole.rank(); ++d) {
       if (whole[d] != first[d]) break;
@@ -271,6 +273,7 @@ class Planner {
       if (!Appends(out, draft.inputs)) continue;
       if (!MoveInto(out, draft.inputs) && !AdoptAdjacent(out, draft.inputs)) continue;
       steps_.erase(steps_.begin() + static_cast<std::ptrdiff_t>(s));
+      ++rewrites_["concat-in-place"];
     }
   }
 
@@ -438,6 +441,7 @@ class Planner {
     }
     plan.constants = std::move(constants_);
     plan.arena_bytes = arena_bytes_;
+    plan.rewrites = std::move(rewrites_);
     return plan;
   }
 
@@ -452,13 +456,17 @@ class Planner {
   std::vector<std::shared_ptr<const Tensor>> constants_;
   std::vector<TensorInfo> output_infos_;
   std::size_t arena_bytes_ = 0;
+  RewriteCounts rewrites_;
 };
 
 }  // namespace
 
 Plan MakePlan(Graph graph, const PlanOptions& options, PackCache& packs) {
-  if (!options.reference) RunPasses(graph, PassStage::kFast, options.disabled_passes);
-  return Planner(graph, options, packs).Make();
+  RewriteCounts rewrites;
+  if (!options.reference) RunPasses(graph, PassStage::kFast, options.disabled_passes, &rewrites);
+  Plan plan = Planner(graph, options, packs).Make();
+  plan.rewrites.merge(rewrites);
+  return plan;
 }
 
 }  // namespace tessera

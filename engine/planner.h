@@ -39,6 +39,7 @@ struct Plan {
   std::vector<std::shared_ptr<const Tensor>> constants;  // that steps point into
   std::size_t arena_bytes = 0;
   std::size_t scratch_bytes_per_thread = 0;
+  RewriteCounts rewrites;  // of the passes of every plan
 };
 
 struct PlanOptions {

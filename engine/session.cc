@@ -66,10 +66,16 @@ std::vector<std::string> PassNames() {
 }
 
 struct Session::Impl {
-  Impl(Graph imported, const SessionOptions& options)
-      : Impl(Canonical(std::move(imported), options),
-             {DisabledPasses(options.disabled_passes), options.reference}, options.max_plans,
-             std::make_shared<PackCache>()) {}
+  // Of a graph as it was imported.
+  static std::unique_ptr<Impl> Make(Graph graph, const SessionOptions& options) {
+    RewriteCounts rewrites;
+    graph = Canonical(std::move(graph), options, rewrites);
+    auto impl = std::make_unique<Impl>(
+        std::move(graph), PlanOptions{DisabledPasses(options.disabled_passes), options.reference},
+        options.max_plans, std::make_shared<PackCache>());
+    impl->rewrites = std::move(rewrites);
+    return impl;
+  }
 
   Impl(Graph canonical, const PlanOptions& plan_options, int most_plans,
        std::shared_ptr<PackCache> shared_packs)
@@ -78,17 +84,22 @@ struct Session::Impl {
         packs(std::move(shared_packs)),
         network(std::move(canonical), plan_options, *packs, max_plans) {}
 
-  static Graph Canonical(Graph graph, const SessionOptions& options) {
+  static Graph Canonical(Graph graph, const SessionOptions& options, RewriteCounts& rewrites) {
     CheckCpuTarget();
     const auto disabled = DisabledPasses(options.disabled_passes);
     RunPasses(graph, PassStage::kRequired, {});
+    if (!options.reference) {
+      FoldIntegerConstants(graph);
+      RunPasses(graph, PassStage::kQuantized, disabled, &rewrites);
+    }
     FoldConstants(graph);
-    if (!options.reference) RunPasses(graph, PassStage::kCanonical, disabled);
+    if (!options.reference) RunPasses(graph, PassStage::kCanonical, disabled, &rewrites);
     return graph;
   }
 
   const PlanOptions plan_options;
   const int max_plans;
+  RewriteCounts rewrites;                  // of the passes after import
   const std::shared_ptr<PackCache> packs;  // those of a part are the whole's
   bool fixed_shapes = false;               // takes inputs of the declared shapes only
   Network network;
@@ -150,16 +161,14 @@ Session::~Session() = default;
 std::shared_ptr<Session> Session::Load(const std::filesystem::path& path,
                                        const SessionOptions& options) {
   return WithErrors(path.string(), [&] {
-    return std::shared_ptr<Session>(
-        new Session(std::make_unique<Impl>(ImportModel(path), options)));
+    return std::shared_ptr<Session>(new Session(Impl::Make(ImportModel(path), options)));
   });
 }
 
 std::shared_ptr<Session> Session::LoadFromMemory(std::span<const std::byte> model, std::string name,
                                                  const SessionOptions& options) {
   return WithErrors(name, [&] {
-    return std::shared_ptr<Session>(
-        new Session(std::make_unique<Impl>(ImportOnnx(model, name, {}), options)));
+    return std::shared_ptr<Session>(new Session(Impl::Make(ImportOnnx(model, name, {}), options)));
   });
 }
 
@@ -170,7 +179,7 @@ std::shared_ptr<Session> Session::LoadBlend(const ModelSource& a, const ModelSou
   const std::string file = graph.file;
   return WithErrors(file, [&] {
     return std::shared_ptr<Session>(
-        new Session(std::make_unique<Impl>(BlendWeights(std::move(graph), other, t), options)));
+        new Session(Impl::Make(BlendWeights(std::move(graph), other, t), options)));
   });
 }
 
@@ -190,6 +199,20 @@ const std::vector<ValueDecl>& Session::outputs() const { return impl_->graph().o
 std::vector<TensorView> Session::InferOutputs(std::span<const Shape> input_shapes) {
   return WithErrors(impl_->graph().file,
                     [&] { return impl_->network.InferOutputs(impl_->Views(input_shapes)); });
+}
+
+std::vector<PassCount> Session::PassCounts(std::span<const Shape> input_shapes) {
+  RewriteCounts counts = WithErrors(
+      impl_->graph().file, [&] { return impl_->network.PlanRewrites(impl_->Views(input_shapes)); });
+  counts.insert(impl_->rewrites.begin(), impl_->rewrites.end());
+  std::vector<PassCount> list;
+  for (const Pass& pass : AllPasses()) {
+    if (pass.stage == PassStage::kRequired) continue;
+    const auto it = counts.find(pass.name);
+    list.push_back(
+        {std::string(pass.name), std::string(pass.what), it == counts.end() ? 0 : it->second});
+  }
+  return list;
 }
 
 std::size_t Session::ArenaBytes(std::span<const Shape> input_shapes) {

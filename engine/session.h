@@ -35,6 +35,13 @@ struct SessionOptions {
 // Names of all passes that can be disabled.
 std::vector<std::string> PassNames();
 
+// A pass (a rewrite of the network that can be disabled), and how often it fired.
+struct PassCount {
+  std::string name;
+  std::string what;  // one line for people
+  int count = 0;
+};
+
 // An input or output as the model declares it. -1 stands for a dimension that is named or absent.
 struct ValueDecl {
   std::string name;
@@ -146,6 +153,11 @@ class Session {
   // The field of output 0 on input 0, for inputs about as large as `input_shapes`, or nullopt when
   // an output pixel depends on the whole input (or this cannot be told).
   std::optional<ReceptiveField> FindReceptiveField(std::span<const Shape> input_shapes);
+
+  // All passes in the order in which they run, and how often each fired for these shapes; in a part
+  // of a network, only those of its plans. Makes the plan. Throws Error as InferOutputs does; where
+  // shapes depend on values, what comes after those is not counted.
+  std::vector<PassCount> PassCounts(std::span<const Shape> input_shapes);
 
   // Bytes of intermediate buffers that one run with these shapes takes.
   std::size_t ArenaBytes(std::span<const Shape> input_shapes);

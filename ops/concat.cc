@@ -2,6 +2,7 @@
 // https://onnx.ai/onnx/operators/onnx__Concat.html
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "ops/op.h"
@@ -27,9 +28,20 @@ void InferConcat(const InferContext& context) {
   context.SetOutput(0, first.dtype, out);
 }
 
+// Channels-last if half of the inputs come so.
+LayoutChoice ConcatByteLayouts(const LayoutContext& context) {
+  const std::size_t n = context.inputs.size();
+  const auto last = static_cast<std::size_t>(
+      std::count_if(context.inputs.begin(), context.inputs.end(),
+                    [](const TensorInfo& in) { return in.layout == Layout::kChannelsLast; }));
+  if (2 * last < n || last == 0) return {};
+  return {std::vector<Layout>(n, Layout::kChannelsLast), {Layout::kChannelsLast}};
+}
+
 // Blocked inputs can be put together whole when every seam lies between two channel blocks.
 LayoutChoice ConcatLayouts(const LayoutContext& context) {
   const std::size_t n = context.inputs.size();
+  if (SizeOf(context.inputs[0].dtype) == 1) return ConcatByteLayouts(context);
   if (context.inputs[0].shape.rank() != 4 || context.inputs[0].dtype != DType::kFloat32) return {};
   if (NormalizeAxis(context.node.attributes.Int("axis", 0), 4) != 1) return {};
   std::size_t blocked = 0;
@@ -47,13 +59,12 @@ class ConcatKernel final : public Kernel {
   explicit ConcatKernel(const PrepareContext& context) {
     const Shape& out = context.outputs[0].shape;
     const int axis = NormalizeAxis(context.node.attributes.Int("axis", 0), out.rank());
-    const bool blocked = context.outputs[0].layout == Layout::kBlocked;
-    const auto rows = out.NumElements(0, axis);
+    const std::int64_t rows = Rows(out, axis, context.outputs[0].layout);
     std::vector<std::int64_t> row_bytes;
     for (const TensorInfo& in : context.inputs) {
-      const std::int64_t elements = blocked ? BlockedLayout(in.shape).image_stride
-                                            : in.shape.NumElements(axis, in.shape.rank());
-      row_bytes.push_back(elements * static_cast<std::int64_t>(SizeOf(in.dtype)));
+      const auto bytes =
+          static_cast<std::int64_t>(StorageBytes(in.dtype, in.shape, context.outputs[0].layout));
+      row_bytes.push_back(bytes / std::max<std::int64_t>(1, rows));
       out_row_bytes_ += row_bytes.back();
     }
     std::int64_t at = 0;
@@ -84,6 +95,12 @@ class ConcatKernel final : public Kernel {
   }
 
  private:
+  // Of the output, before `axis` (not the channels, if they are last).
+  static std::int64_t Rows(const Shape& out, int axis, Layout layout) {
+    if (layout == Layout::kChannelsLast && axis > 1) return out[0] * out.NumElements(2, axis);
+    return out.NumElements(0, axis);
+  }
+
   static constexpr std::int64_t kTaskBytes = 256 * 1024;
   struct Task {
     std::size_t input;
@@ -92,6 +109,60 @@ class ConcatKernel final : public Kernel {
   std::int64_t out_row_bytes_ = 0;
   std::vector<Task> tasks_;
 };
+
+// The channels of a pixel. Sizes that are known make moves of what would be calls.
+void CopyBytes(const std::uint8_t* from, std::int64_t n, std::uint8_t* to) {
+  std::int64_t i = 0;
+  const auto copy = [&](auto size) {
+    std::memcpy(to + i, from + i, size);
+    i += static_cast<std::int64_t>(size());
+  };
+  while (i + 16 <= n) copy(std::integral_constant<std::size_t, 16>());
+  if (n & 8) copy(std::integral_constant<std::size_t, 8>());
+  if (n & 4) copy(std::integral_constant<std::size_t, 4>());
+  while (i < n) copy(std::integral_constant<std::size_t, 1>());
+}
+
+// Of channels that are last: pixel by pixel.
+class ConcatPixelsKernel final : public Kernel {
+ public:
+  explicit ConcatPixelsKernel(const PrepareContext& context) : out_(context.outputs[0].shape) {
+    for (const TensorInfo& in : context.inputs) inputs_.emplace_back(in.shape);
+  }
+
+  std::string_view name() const override { return "concat_pixels"; }
+  void Run(const RunContext& context) const override {
+    const std::int64_t pixels = out_.images * out_.height * out_.width;
+    constexpr std::int64_t kPixelsPerTask = 2048;
+    const std::int64_t tasks = (pixels + kPixelsPerTask - 1) / kPixelsPerTask;
+    context.parallel.For(tasks, [&](std::int64_t task, int) {
+      const std::int64_t first = task * kPixelsPerTask;
+      const std::int64_t count = std::min(kPixelsPerTask, pixels - first);
+      auto* out = context.outputs[0].data<std::uint8_t>() + first * out_.pixel_stride;
+      for (std::size_t i = 0; i < inputs_.size(); ++i) {
+        const ChannelsLastLayout& in = inputs_[i];
+        const auto* from = context.inputs[i].data<const std::uint8_t>() + first * in.pixel_stride;
+        for (std::int64_t x = 0; x < count; ++x) {
+          CopyBytes(from + x * in.pixel_stride, in.channels, out + x * out_.pixel_stride);
+        }
+        out += in.channels;
+      }
+    });
+  }
+
+ private:
+  ChannelsLastLayout out_;
+  std::vector<ChannelsLastLayout> inputs_;
+};
+
+std::unique_ptr<Kernel> PrepareConcat(const PrepareContext& context) {
+  const TensorInfo& out = context.outputs[0];
+  if (out.layout == Layout::kChannelsLast &&
+      NormalizeAxis(context.node.attributes.Int("axis", 0), 4) == 1) {
+    return std::make_unique<ConcatPixelsKernel>(context);
+  }
+  return std::make_unique<ConcatKernel>(context);
+}
 
 std::optional<SpatialField> ConcatField(const FieldContext& context, std::size_t) {
   const int rank = context.outputs[0].shape.rank();
@@ -111,7 +182,7 @@ const OpDef kConcatOp = {
     .min_inputs = 1,
     .max_inputs = -1,
     .infer = InferConcat,
-    .prepare = PrepareKernel<ConcatKernel>,
+    .prepare = PrepareConcat,
     .layouts = ConcatLayouts,
     .field = ConcatField,
 };

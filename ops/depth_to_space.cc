@@ -2,32 +2,21 @@
 // [N, C, H, W] whose pixels are repeated blocksize x blocksize times: how networks end that learn
 // what enlarging by repetition lacks. https://onnx.ai/onnx/operators/onnx__DepthToSpace.html
 // https://onnx.ai/onnx/operators/onnx__SpaceToDepth.html
+#include "ops/depth_to_space.h"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <vector>
 
-#include "ops/op.h"
 #include "ops/strided_copy.h"
 
 namespace tessera {
 namespace {
 
-std::int64_t BlockSize(const OpNode& node) {
-  const std::int64_t block = node.attributes.Int("blocksize", 0);
-  Require(block >= 1 && block <= 1024, "blocksize ", block, " is not in [1, 1024]");
-  return block;
-}
-
 void InferDepthToSpace(const InferContext& context) {
   const TensorInfo& in = context.Input(0);
-  const std::int64_t b = BlockSize(context.node);
-  const std::string mode = context.node.attributes.String("mode", "DCR");
-  Require(mode == "DCR" || mode == "CRD", "unknown mode '", mode, "'");
-  Require(in.shape.rank() == 4 && in.shape[1] % (b * b) == 0, "shape ", in.shape,
-          " cannot be unfolded by a block of ", b);
-  context.SetOutput(0, in.dtype,
-                    Shape{in.shape[0], in.shape[1] / (b * b), in.shape[2] * b, in.shape[3] * b});
+  context.SetOutput(0, in.dtype, DepthToSpaceShape(context.node, in.shape));
 }
 
 constexpr std::size_t kImage = 1;
@@ -42,24 +31,12 @@ void InferFusedDepthToSpace(const InferContext& context) {
 
 void InferSpaceToDepth(const InferContext& context) {
   const TensorInfo& in = context.Input(0);
-  const std::int64_t b = BlockSize(context.node);
+  const std::int64_t b = DepthToSpaceBlock(context.node);
   Require(in.shape.rank() == 4 && in.shape[2] % b == 0 && in.shape[3] % b == 0, "shape ", in.shape,
           " cannot be folded by a block of ", b);
   context.SetOutput(0, in.dtype,
                     Shape{in.shape[0], in.shape[1] * b * b, in.shape[2] / b, in.shape[3] / b});
 }
-
-// Input channel of output channel c at (y, x) of the block.
-struct ChannelOrder {
-  explicit ChannelOrder(const OpNode& node, std::int64_t out_channels)
-      : block(BlockSize(node)),
-        per_channel(node.attributes.String("mode", "DCR") == "CRD" ? block * block : 1),
-        per_column(per_channel == 1 ? out_channels : 1) {}
-  std::int64_t Source(std::int64_t c, std::int64_t y, std::int64_t x) const {
-    return c * per_channel + (y * block + x) * per_column;
-  }
-  std::int64_t block, per_channel, per_column;
-};
 
 std::unique_ptr<Kernel> PrepareRowMajorDepthToSpace(const PrepareContext& context) {
   const Shape& in = context.inputs[0].shape;
@@ -111,7 +88,7 @@ class BlockedDepthToSpaceKernel final : public Kernel {
   explicit BlockedDepthToSpaceKernel(const PrepareContext& context)
       : in_(context.inputs[0].shape),
         out_channels_(context.outputs[0].shape[1]),
-        block_(BlockSize(context.node)),
+        block_(DepthToSpaceBlock(context.node)),
         add_(context.HasInput(kImage)) {
     const ChannelOrder order(context.node, out_channels_);
     for (std::int64_t c = 0; c < out_channels_; ++c) {
@@ -197,12 +174,16 @@ std::unique_ptr<Kernel> PrepareDepthToSpace(const PrepareContext& context) {
   if (context.inputs[0].layout == Layout::kBlocked) {
     return std::make_unique<BlockedDepthToSpaceKernel>(context);
   }
+  if (context.inputs[0].layout == Layout::kChannelsLast) {
+    return MakePixelDepthToSpace(context.node, context.inputs[0].shape, context.outputs[0].shape);
+  }
   if (context.HasInput(kImage)) return std::make_unique<ReferenceFusedDepthToSpace>(context);
   return PrepareRowMajorDepthToSpace(context);
 }
 
 LayoutChoice DepthToSpaceLayouts(const LayoutContext& context) {
-  return {{context.inputs[0].layout}, {Layout::kRowMajor}};
+  const Layout in = context.inputs[0].layout;
+  return {{in}, {in == Layout::kChannelsLast ? in : Layout::kRowMajor}};
 }
 
 LayoutChoice FusedDepthToSpaceLayouts(const LayoutContext&) {
@@ -211,27 +192,42 @@ LayoutChoice FusedDepthToSpaceLayouts(const LayoutContext&) {
 
 std::unique_ptr<Kernel> PrepareSpaceToDepth(const PrepareContext& context) {
   const Shape& in = context.inputs[0].shape;
-  const std::int64_t b = BlockSize(context.node), plane = in[2] * in[3];
+  const std::int64_t b = DepthToSpaceBlock(context.node), plane = in[2] * in[3];
   const std::array<std::int64_t, 6> dims{in[0], b, b, in[1], in[2] / b, in[3] / b};
   const std::array<std::int64_t, 6> strides{in[1] * plane, in[3], 1, plane, b * in[3], b};
   return MakeStridedCopyKernel("space_to_depth",
                                StridedCopy(context.inputs[0].dtype, dims, strides));
 }
 
-// The image's pixels spread as those of the other input do.
-std::optional<SpatialField> DepthToSpaceField(const FieldContext& context, std::size_t) {
-  const std::int64_t b = BlockSize(context.node);
-  const AxisField axis{b, 1, -static_cast<double>(b - 1) / static_cast<double>(b), 0};
-  return SpatialField{axis, axis};
-}
-
 std::optional<SpatialField> SpaceToDepthField(const FieldContext& context, std::size_t) {
-  const std::int64_t b = BlockSize(context.node);
+  const std::int64_t b = DepthToSpaceBlock(context.node);
   const AxisField axis{1, b, 0, static_cast<double>(b - 1)};
   return SpatialField{axis, axis};
 }
 
 }  // namespace
+
+std::int64_t DepthToSpaceBlock(const OpNode& node) {
+  const std::int64_t block = node.attributes.Int("blocksize", 0);
+  Require(block >= 1 && block <= 1024, "blocksize ", block, " is not in [1, 1024]");
+  return block;
+}
+
+Shape DepthToSpaceShape(const OpNode& node, const Shape& in) {
+  const std::int64_t b = DepthToSpaceBlock(node);
+  const std::string mode = node.attributes.String("mode", "DCR");
+  Require(mode == "DCR" || mode == "CRD", "unknown mode '", mode, "'");
+  Require(in.rank() == 4 && in[1] % (b * b) == 0, "shape ", in,
+          " cannot be unfolded by a block of ", b);
+  return {in[0], in[1] / (b * b), in[2] * b, in[3] * b};
+}
+
+// The image's pixels spread as those of the other input do.
+std::optional<SpatialField> DepthToSpaceField(const FieldContext& context, std::size_t) {
+  const std::int64_t b = DepthToSpaceBlock(context.node);
+  const AxisField axis{b, 1, -static_cast<double>(b - 1) / static_cast<double>(b), 0};
+  return SpatialField{axis, axis};
+}
 
 extern const OpDef kDepthToSpaceOp, kFusedDepthToSpaceOp, kSpaceToDepthOp;
 const OpDef kDepthToSpaceOp = {

@@ -92,7 +92,7 @@ float NegativeSlope(const Epilogue& e, const Tensor* slope, std::int64_t channel
 
 Epilogue ReadEpilogue(const OpNode& node) {
   Epilogue e;
-  if (!node.type.starts_with("Fused")) return e;
+  if (!node.type.starts_with("Fused") && !node.type.starts_with("QuantizedConv")) return e;
   const Attributes& a = node.attributes;
   e.activation = ValueOf(kActivations, node, "activation");
   e.combine = ValueOf(kCombines, node, "combine");

@@ -42,8 +42,8 @@ void InferSameAsInput0(const InferContext& context) {
 }
 
 LayoutChoice FollowInput0(const LayoutContext& context) {
-  const Layout layout = context.inputs[0].layout;
-  return {{layout}, {layout}};
+  if (context.inputs[0].layout != Layout::kBlocked) return {};
+  return {{Layout::kBlocked}, {Layout::kBlocked}};
 }
 
 std::optional<SpatialField> PointwiseField(const FieldContext&, std::size_t) {

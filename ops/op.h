@@ -189,7 +189,7 @@ std::vector<std::int64_t> ConstantInt64s(std::span<const TensorInfo> inputs, std
                                          std::initializer_list<DType> types = {DType::kInt64});
 // Output 0 has type and shape of input 0.
 void InferSameAsInput0(const InferContext& context);
-// Blocked if input 0 is blocked.
+// Blocked if input 0 is blocked, else row-major.
 LayoutChoice FollowInput0(const LayoutContext& context);
 // Pointwise in space: pixel p depends on pixel p.
 std::optional<SpatialField> PointwiseField(const FieldContext& context, std::size_t i);

@@ -12,6 +12,7 @@
 #include "ops/elements.h"
 #include "ops/lp_norm.h"
 #include "ops/op.h"
+#include "ops/pool_pixels.h"
 #include "ops/pool_rows.h"
 #include "ops/window.h"
 
@@ -272,6 +273,29 @@ class BlockedPool final : public Kernel {
   BlockedLayout in_, out_;
 };
 
+// MaxPool of uint8, channels-last.
+class PixelMaxPool final : public Kernel {
+ public:
+  PixelMaxPool(PoolGeometry geometry, const Shape& in, const Shape& out)
+      : g_(std::move(geometry)), in_(in), out_(out) {}
+  std::string_view name() const override { return "max_pool_pixels"; }
+  void Run(const RunContext& context) const override {
+    const auto* in = context.inputs[0].data<const std::uint8_t>();
+    auto* out = context.outputs[0].data<std::uint8_t>();
+    context.parallel.For(out_.images * out_.height, [&](std::int64_t task, int) {
+      const std::int64_t image = task / out_.height, y = task % out_.height;
+      MaxPoolPixels({in + image * in_.image_stride, in_.row_stride, in_.pixel_stride,
+                     g_.axes[0].taps[static_cast<std::size_t>(y)], g_.axes[0].dilation,
+                     g_.axes[1].taps.data(), g_.axes[1].dilation, out_.width,
+                     out + task * out_.row_stride});
+    });
+  }
+
+ private:
+  PoolGeometry g_;
+  ChannelsLastLayout in_, out_;
+};
+
 template <Pool pool>
 std::unique_ptr<Kernel> PreparePool(const PrepareContext& context) {
   const TensorInfo& x = context.inputs[0];
@@ -282,6 +306,9 @@ std::unique_ptr<Kernel> PreparePool(const PrepareContext& context) {
                                                  BlockedLayout(context.outputs[0].shape));
     }
   }
+  if (pool == Pool::kMax && x.layout == Layout::kChannelsLast) {
+    return std::make_unique<PixelMaxPool>(std::move(geometry), x.shape, context.outputs[0].shape);
+  }
   using Types = std::conditional_t<pool == Pool::kMax, MaxPoolTypes, FloatTypes>;
   return Dispatch(x.dtype, Types(), [&](auto tag) -> std::unique_ptr<Kernel> {
     return std::make_unique<PlanarPool<typename decltype(tag)::type, pool>>(std::move(geometry),
@@ -290,7 +317,12 @@ std::unique_ptr<Kernel> PreparePool(const PrepareContext& context) {
 }
 
 LayoutChoice MaxPoolLayouts(const LayoutContext& context) {
-  return context.outputs.size() > kIndices ? LayoutChoice() : FollowInput0(context);
+  if (context.outputs.size() > kIndices) return {};
+  const TensorInfo& x = context.inputs[0];
+  if (x.layout == Layout::kChannelsLast && x.dtype == DType::kUint8) {
+    return {{Layout::kChannelsLast}, {Layout::kChannelsLast}};
+  }
+  return FollowInput0(context);
 }
 
 std::optional<SpatialField> PoolField(const FieldContext& context, std::size_t) {

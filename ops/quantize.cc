@@ -5,51 +5,25 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 //
 #include "hwy/highway.h"
+#include "ops/quantize-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// RoundAndSaturate for vectors.
-template <typename Q, class D>
-class Saturation {
- public:
-  Saturation(D d, std::int32_t zero_point)
-      : lowest_(hn::Set(d, static_cast<float>(std::numeric_limits<Q>::min() - zero_point))),
-        highest_(hn::Set(d, static_cast<float>(std::numeric_limits<Q>::max() - zero_point))),
-        zero_point_(zero_point) {}
-
-  HWY_INLINE void Store(hn::Vec<D> value, Q* out) const {
-#if HWY_TARGET == HWY_SCALAR  // its NearestInt is off by one just below 0.5
-    *out = RoundAndSaturate<Q>(hn::GetLane(value), zero_point_);
-#else
-    // Not Min and Max: what they make of NaN depends on the target.
-    value = hn::IfThenElse(hn::Gt(value, lowest_), value, lowest_);
-    value = hn::IfThenElse(hn::Lt(value, highest_), value, highest_);
-    const hn::Rebind<Q, D> dq;
-    const auto zero_point = hn::Set(hn::RebindToSigned<D>(), zero_point_);
-    hn::StoreU(hn::DemoteTo(dq, hn::Add(hn::NearestInt(value), zero_point)), dq, out);
-#endif
-  }
-
- private:
-  hn::Vec<D> lowest_, highest_;
-  std::int32_t zero_point_;
-};
-
-// Calls step(d, i) for vectors of elements from i on that make up n.
-template <class Step>
-HWY_INLINE void ForVectors(std::int64_t n, const Step& step) {
-  const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) step(d, i);
-  for (; i < n; ++i) step(hn::CappedTag<float, 1>(), i);
-}
-
 template <typename Q>
 void Quantize(const float* in, float scale, std::int32_t zero_point, Q* out, std::int64_t n) {
+  if constexpr (sizeof(Q) == 1) {
+    const hn::ScalableTag<float> d;
+    const Quotient<Q, decltype(d)> quotient(d, scale, zero_point);
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+    const std::int64_t whole = n / lanes * lanes;
+    for (std::int64_t i = 0; i < whole; i += lanes) quotient.Store(hn::LoadU(d, in + i), out + i);
+    in += whole;
+    out += whole;
+    n -= whole;
+  }
   ForVectors(n, [=](auto d, std::int64_t i) HWY_ATTR {
     const Saturation<Q, decltype(d)> saturation(d, zero_point);
     saturation.Store(hn::Div(hn::LoadU(d, in + i), hn::Set(d, scale)), out + i);

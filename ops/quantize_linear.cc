@@ -8,6 +8,7 @@
 
 #include "ops/element_loops.h"
 #include "ops/quantize.h"
+#include "ops/quantize_image.h"
 
 namespace tessera {
 namespace {
@@ -235,7 +236,37 @@ void InferDequantizeLinear(const InferContext& context) {
   context.SetOutput(0, scale.dtype, x.shape);
 }
 
+// Whether one scale serves all of an image that is known at run time only.
+bool IsImageWithOneScale(const LayoutContext& context) {
+  const TensorInfo &x = context.inputs[0], &scale = context.inputs[1];
+  return x.shape.rank() == 4 && x.constant == nullptr && scale.dtype == DType::kFloat32 &&
+         ReadGranularity(context.node, x.shape, scale.shape).axis < 0;
+}
+
+// Channels-last, as integer convolutions want it.
+LayoutChoice QuantizeLinearLayouts(const LayoutContext& context) {
+  const TensorInfo& x = context.inputs[0];
+  if (x.dtype != DType::kFloat32 || context.outputs[0].dtype != DType::kUint8 ||
+      !IsImageWithOneScale(context)) {
+    return {};
+  }
+  return {{x.layout}, {Layout::kChannelsLast}};
+}
+
+// Channels-last as it comes. Blocked tensors of few channels would be mostly padding.
+LayoutChoice DequantizeLinearLayouts(const LayoutContext& context) {
+  const TensorInfo& x = context.inputs[0];
+  if (x.layout != Layout::kChannelsLast || x.dtype != DType::kUint8 ||
+      !IsImageWithOneScale(context)) {
+    return {};
+  }
+  return {{Layout::kChannelsLast}, {x.shape[1] > 4 ? Layout::kBlocked : Layout::kRowMajor}};
+}
+
 std::unique_ptr<Kernel> PrepareQuantizeLinear(const PrepareContext& context) {
+  if (context.outputs[0].layout == Layout::kChannelsLast) {
+    return MakeImageQuantizer(context.inputs[0].shape, context.inputs[0].layout);
+  }
   const DType x = context.inputs[0].dtype, s = context.inputs[1].dtype;
   const bool vector = x == DType::kFloat32 && !context.reference;
   const RowFunction row = Dispatch(context.outputs[0].dtype, QuantizedTypes(), [&](auto q) {
@@ -252,6 +283,9 @@ std::unique_ptr<Kernel> PrepareQuantizeLinear(const PrepareContext& context) {
 }
 
 std::unique_ptr<Kernel> PrepareDequantizeLinear(const PrepareContext& context) {
+  if (context.inputs[0].layout == Layout::kChannelsLast) {
+    return MakeImageDequantizer(context.inputs[0].shape, context.outputs[0].layout);
+  }
   const DType s = context.inputs[1].dtype;
   const bool vector = s == DType::kFloat32 && !context.reference;
   const RowFunction row = Dispatch(context.inputs[0].dtype, DequantizedTypes(), [&](auto q) {
@@ -282,6 +316,7 @@ const OpDef kDequantizeLinearOp = {
     .max_inputs = 3,
     .infer = InferDequantizeLinear,
     .prepare = PrepareDequantizeLinear,
+    .layouts = DequantizeLinearLayouts,
     .field = QuantizationField,
     .first_opset = 10,
 };
@@ -291,6 +326,7 @@ const OpDef kQuantizeLinearOp = {
     .max_inputs = 3,
     .infer = InferQuantizeLinear,
     .prepare = PrepareQuantizeLinear,
+    .layouts = QuantizeLinearLayouts,
     .field = QuantizationField,
     .first_opset = 10,
 };

@@ -24,6 +24,7 @@ extern const OpDef kBitwiseAndOp;
 extern const OpDef kBitwiseNotOp;
 extern const OpDef kBitwiseOrOp;
 extern const OpDef kBitwiseXorOp;
+extern const OpDef kByteTableOp;
 extern const OpDef kCastOp;
 extern const OpDef kCastLikeOp;
 extern const OpDef kCeilOp;
@@ -117,7 +118,12 @@ extern const OpDef kPowOp;
 extern const OpDef kQLinearConvOp;
 extern const OpDef kQLinearMatMulOp;
 extern const OpDef kQuantizeLinearOp;
+extern const OpDef kQuantizedAddOp;
 extern const OpDef kQuantizedConvOp;
+extern const OpDef kQuantizedConvChainOp;
+extern const OpDef kQuantizedDepthToSpaceOp;
+extern const OpDef kQuantizedGlobalAverageOp;
+extern const OpDef kQuantizedScaleOp;
 extern const OpDef kRangeOp;
 extern const OpDef kReciprocalOp;
 extern const OpDef kReduceL1Op;
@@ -192,6 +198,7 @@ const OpDef* const kOps[] = {
     &kBitwiseNotOp,
     &kBitwiseOrOp,
     &kBitwiseXorOp,
+    &kByteTableOp,
     &kCastOp,
     &kCastLikeOp,
     &kCeilOp,
@@ -285,7 +292,12 @@ const OpDef* const kOps[] = {
     &kQLinearConvOp,
     &kQLinearMatMulOp,
     &kQuantizeLinearOp,
+    &kQuantizedAddOp,
     &kQuantizedConvOp,
+    &kQuantizedConvChainOp,
+    &kQuantizedDepthToSpaceOp,
+    &kQuantizedGlobalAverageOp,
+    &kQuantizedScaleOp,
     &kRangeOp,
     &kReciprocalOp,
     &kReduceL1Op,

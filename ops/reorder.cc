@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/reorder_bytes.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/reorder.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
@@ -75,10 +77,48 @@ class Reorder final : public Kernel {
   bool to_blocked_;
 };
 
+class ByteReorder final : public Kernel {
+ public:
+  ByteReorder(const Shape& nchw, bool to_pixels) : layout_(nchw), to_pixels_(to_pixels) {}
+
+  std::string_view name() const override {
+    return to_pixels_ ? "reorder_to_channels_last" : "reorder_from_channels_last";
+  }
+
+  void Run(const RunContext& context) const override {
+    const auto* in = context.inputs[0].data<const std::uint8_t>();
+    auto* out = context.outputs[0].data<std::uint8_t>();
+    const std::int64_t plane = layout_.height * layout_.width;
+    constexpr std::int64_t kPixelsPerTask = 2048;
+    const std::int64_t bands = (plane + kPixelsPerTask - 1) / kPixelsPerTask;
+    context.parallel.For(layout_.images * bands, [&](std::int64_t task, int) {
+      const std::int64_t image = task / bands, first = task % bands * kPixelsPerTask;
+      const std::int64_t count = std::min(kPixelsPerTask, plane - first);
+      const std::int64_t planar = image * layout_.channels * plane + first;
+      const std::int64_t pixel = image * layout_.image_stride + first * layout_.pixel_stride;
+      if (to_pixels_) {
+        BytePlanesToPixels(in + planar, plane, layout_.channels, count, out + pixel,
+                           layout_.pixel_stride);
+      } else {
+        BytePixelsToPlanes(in + pixel, layout_.pixel_stride, layout_.channels, count, out + planar,
+                           plane);
+      }
+    });
+  }
+
+ private:
+  ChannelsLastLayout layout_;
+  bool to_pixels_;
+};
+
 }  // namespace
 
 std::unique_ptr<Kernel> MakeReorder(const Shape& nchw, Layout from, Layout to) {
-  Require(nchw.rank() == 4 && from != to, "no reordering of shape ", nchw);
+  Require(nchw.rank() == 4 && from != to && (from == Layout::kRowMajor || to == Layout::kRowMajor),
+          "no reordering of shape ", nchw);
+  if (from == Layout::kChannelsLast || to == Layout::kChannelsLast) {
+    return std::make_unique<ByteReorder>(nchw, to == Layout::kChannelsLast);
+  }
   return std::make_unique<Reorder>(nchw, to == Layout::kBlocked);
 }
 

@@ -7,8 +7,9 @@
 
 namespace tessera {
 
-// Copies input 0 to output 0, both float32 of shape `nchw` (rank 4), in the layouts `from` and
-// `to`, which differ. Channels that pad the last block become zero.
+// Copies input 0 to output 0, both of shape `nchw` (rank 4), in the layouts `from` and `to`, which
+// differ: one is kRowMajor, the other kBlocked, of float32, or kChannelsLast, of elements of one
+// byte. Channels that pad the last block, or a pixel, become zero.
 std::unique_ptr<Kernel> MakeReorder(const Shape& nchw, Layout from, Layout to);
 
 }  // namespace tessera

@@ -9,6 +9,7 @@
 #include "ops/elements.h"
 #include "ops/op.h"
 #include "ops/resize_axis.h"
+#include "ops/resize_pixels.h"
 #include "ops/resize_rows.h"
 #include "simd/aligned_buffer.h"
 
@@ -371,6 +372,9 @@ std::unique_ptr<Kernel> PrepareResize(const PrepareContext& context) {
       return std::make_unique<SeparableResize>(rows, columns, in.count,
                                                plan.filter.extrapolation_value);
     }
+    if (x.layout == Layout::kChannelsLast) {
+      return MakeNearestPixels(rows, columns, x.shape, context.outputs[0].shape);
+    }
     if (x.layout == Layout::kBlocked) {
       const BlockedLayout from(x.shape), to(context.outputs[0].shape);
       switch (from.lanes) {
@@ -397,16 +401,17 @@ std::unique_ptr<Kernel> PrepareResize(const PrepareContext& context) {
   return MakeReferenceResize(x.dtype, x.shape, context.outputs[0].shape, plan);
 }
 
-// Blocked stays blocked where whole pixels are repeated.
+// Blocked stays blocked, and channels-last too, where whole pixels are repeated.
 LayoutChoice ResizeLayouts(const LayoutContext& context) {
-  if (context.inputs[0].layout != Layout::kBlocked) return {};
+  const Layout layout = context.inputs[0].layout;
+  if (layout == Layout::kRowMajor) return {};
   const ResizePlan plan = ReadResize(context.node, context.inputs);
   if (plan.filter.interpolation != Interpolation::kNearest || !plan.knows_roi) return {};
   for (std::size_t d = 0; d < 4; ++d) {
     const TapTable table(plan.filter, plan.axes[d]);
     if (table.HasOutside() || (d < 2 && !table.IsIdentity())) return {};
   }
-  return {{Layout::kBlocked}, {Layout::kBlocked}};
+  return {{layout}, {layout}};
 }
 
 // Taps relative to p / scale repeat after scale.num output elements.

@@ -7,6 +7,9 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 #undef HWY_TARGET_INCLUDE
@@ -14,6 +17,7 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 //
 #include "hwy/highway.h"
+#include "simd/amx.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::HWY_NAMESPACE {
@@ -49,22 +53,32 @@ std::int64_t RunnableTargets() {
   return runnable;
 }
 
-// Whether this CPU has AVX-512 VNNI or, for AVX2, AVX-VNNI. (That the registers can be used is
-// known from the target.) Intel SDM, CPUID leaf 7.
+// Whether this CPU has AVX-512 VNNI, for AVX2 AVX-VNNI (Intel SDM, CPUID leaf 7), for NEON SDOT.
+// That the registers can be used is known from the target.
 bool CpuHasVnni(std::int64_t target) {
 #if defined(__x86_64__)
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (target == HWY_AVX3) return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c >> 11 & 1);
   if (target == HWY_AVX2) return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
+#elif defined(__aarch64__) && defined(__linux__)
+  if (target == HWY_NEON) return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
 #endif
   static_cast<void>(target);
   return false;
 }
 
+// Instructions for integers that come on top of a target of Highway's.
+enum class Extension : std::uint8_t { kNone, kVnni, kAmx };
+
 struct CpuTarget {
   std::int64_t bit;
-  bool vnni;
-  std::string name() const { return std::string(hwy::TargetName(bit)) + (vnni ? "_VNNI" : ""); }
+  Extension extension;
+  std::string name() const {
+    constexpr const char* kSuffixes[] = {"", "_VNNI", "_AMX"};
+    const std::string target = hwy::TargetName(bit);
+    if (bit == HWY_NEON && extension == Extension::kVnni) return target + "_DOT";
+    return target + kSuffixes[static_cast<int>(extension)];
+  }
 };
 
 std::vector<CpuTarget> RunnableCpuTargets() {
@@ -73,14 +87,15 @@ std::vector<CpuTarget> RunnableCpuTargets() {
   for (int i = 0; i < 63; ++i) {  // Highway orders targets best first
     const std::int64_t bit = std::int64_t{1} << i;
     if (!(runnable & bit)) continue;
-    if (CpuHasVnni(bit)) list.push_back({bit, true});
-    list.push_back({bit, false});
+    if (bit == HWY_AVX3 && CpuHasVnni(bit) && CanUseAmx()) list.push_back({bit, Extension::kAmx});
+    if (CpuHasVnni(bit)) list.push_back({bit, Extension::kVnni});
+    list.push_back({bit, Extension::kNone});
   }
   return list;
 }
 
-// Unless a target without it was asked for.
-bool use_vnni = true;
+// The most that may be used: less if a target without it was asked for.
+Extension allowed = Extension::kAmx;
 
 // Kernels are dispatched from static initialisers on, so the environment is read there too.
 const std::string missing_target = [] {
@@ -91,14 +106,24 @@ const std::string missing_target = [] {
 }  // namespace
 
 bool HasVnni() {
-  static const bool avx3 = CpuHasVnni(HWY_AVX3), avx2 = CpuHasVnni(HWY_AVX2);
-  if (!use_vnni) return false;
+  static const bool avx3 = CpuHasVnni(HWY_AVX3), avx2 = CpuHasVnni(HWY_AVX2),
+                    neon = CpuHasVnni(HWY_NEON);
+  if (allowed == Extension::kNone) return false;
   const std::int64_t target = HWY_DYNAMIC_DISPATCH(ThisTarget)();
-  return (target == HWY_AVX3 && avx3) || (target == HWY_AVX2 && avx2);
+  return (target == HWY_AVX3 && avx3) || (target == HWY_AVX2 && avx2) ||
+         (target == HWY_NEON && neon);
+}
+
+bool HasAmx() {
+  static const bool usable = CpuHasVnni(HWY_AVX3) && CanUseAmx();
+  return usable && allowed == Extension::kAmx && HWY_DYNAMIC_DISPATCH(ThisTarget)() == HWY_AVX3;
 }
 
 std::string CpuTargetName() {
-  return CpuTarget{HWY_DYNAMIC_DISPATCH(ThisTarget)(), HasVnni()}.name();
+  const Extension extension = HasAmx()    ? Extension::kAmx
+                              : HasVnni() ? Extension::kVnni
+                                          : Extension::kNone;
+  return CpuTarget{HWY_DYNAMIC_DISPATCH(ThisTarget)(), extension}.name();
 }
 
 const std::string& MissingCpuTarget() { return missing_target; }
@@ -119,7 +144,7 @@ bool ForceCpuTarget(std::string_view name) {
     if (Lower(target.name()) != wanted) continue;
     hwy::SetSupportedTargetsForTest(target.bit);
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    use_vnni = target.vnni;
+    allowed = target.extension;
     return true;
   }
   return false;

@@ -9,12 +9,14 @@
 namespace tessera {
 
 // Name of the target in use, e.g. "AVX3" (AVX-512), "AVX2", "SSE4", "EMU128" or, built by
-// GCC 12, "SCALAR" (plain code; one lane). "AVX3_VNNI" and "AVX2_VNNI" are the same with
-// instructions for dot products of bytes.
+// GCC 12, "SCALAR" (plain code; one lane). "AVX3_VNNI", "AVX2_VNNI" and "NEON_DOT" are the
+// same with instructions for dot products of bytes, "AVX3_AMX" has products of tiles of bytes
+// besides.
 std::string CpuTargetName();
 
-// Whether the target in use has them (simd/dot-inl.h).
+// Whether the target in use has them (simd/dot-inl.h, simd/amx.h).
 bool HasVnni();
+bool HasAmx();
 
 // Names that ForceCpuTarget accepts on this machine, best first.
 std::vector<std::string> AvailableCpuTargets();

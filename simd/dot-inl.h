@@ -17,9 +17,10 @@ namespace tessera::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Whether kernels of this target have to be there twice, for CPUs with VNNI and without
-// (HasVnni() in simd/cpu_target.h tells at run time).
-inline constexpr bool kTargetHasVnni = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2;
+// Whether kernels of this target have to be there twice, for CPUs with instructions for such dot
+// products (VNNI, on Arm SDOT) and without; HasVnni() in simd/cpu_target.h tells at run time.
+inline constexpr bool kTargetHasVnni =
+    HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON;
 
 // sum + a0 * b0 + a1 * b1 + a2 * b2 + a3 * b3 in each lane, where `a` holds four uint8 a lane and
 // `b` four int8, lowest byte first. Sums wrap around.
@@ -34,6 +35,32 @@ HWY_INLINE V DotBytes(D d, V sum, V a, V b) {
     asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum.raw) : "x"(a.raw), "xm"(b.raw));
 #endif
     return sum;
+  }
+#elif HWY_TARGET == HWY_NEON
+  if constexpr (sizeof(sum) == 16) {
+    if constexpr (kVnni) {
+      // Both operands are signed: a - 128 takes the place of a, and 128 * b is added again, by
+      // halves since it is no int8.
+      const auto multiply = [&](V x) HWY_ATTR {
+        asm(".arch armv8.2-a+crypto+dotprod\n\tsdot %0.4s, %1.16b, %2.16b"
+            : "+w"(sum.raw)
+            : "w"(x.raw), "w"(b.raw));
+      };
+      const auto half = hn::Set(d, 0x40404040);
+      multiply(hn::Xor(a, hn::Set(d, static_cast<std::int32_t>(0x80808080))));
+      multiply(half);
+      multiply(half);
+      return sum;
+    } else {
+      const uint8x16_t x = vreinterpretq_u8_s32(a.raw);
+      const int8x16_t y = vreinterpretq_s8_s32(b.raw);
+      const auto products = [](uint8x8_t u, int8x8_t s) HWY_ATTR {  // fit: at least -255 * 128
+        return vmulq_s16(vreinterpretq_s16_u16(vmovl_u8(u)), vmovl_s8(s));
+      };
+      const int32x4_t low = vpaddlq_s16(products(vget_low_u8(x), vget_low_s8(y)));
+      const int32x4_t high = vpaddlq_s16(products(vget_high_u8(x), vget_high_s8(y)));
+      return V{vaddq_s32(sum.raw, vpaddq_s32(low, high))};
+    }
   }
 #endif
   static_assert(!kVnni || kTargetHasVnni);

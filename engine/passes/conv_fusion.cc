@@ -1,8 +1,21 @@
 #include "engine/passes/conv_fusion.h"
 
+#include <limits>
 #include <utility>
 
 namespace tessera {
+namespace {
+
+// Whether PRelu's slope has one element, or one a channel of NCHW.
+bool IsChannelSlope(const Graph& graph, ValueId slope, std::int64_t channels) {
+  const Tensor* t = graph.Constant(slope);
+  if (t == nullptr || t->dtype() != DType::kFloat32) return false;
+  if (t->size() == 1) return true;
+  const Shape& s = t->shape();
+  return t->size() == channels && s.rank() >= 3 && s[s.rank() - 3] == channels;
+}
+
+}  // namespace
 
 const Node* OnlyProducer(const Graph& graph, ValueId value, std::string_view type,
                          const std::vector<int>& producers,
@@ -83,6 +96,47 @@ std::optional<float> ScalarConstant(const Graph& graph, ValueId id) {
   const Tensor* t = graph.Constant(id);
   if (t == nullptr || t->dtype() != DType::kFloat32 || t->size() != 1) return std::nullopt;
   return t->data<float>()[0];
+}
+
+std::optional<FusedActivation> AsActivation(const Graph& graph, const Node& node,
+                                            std::int64_t channels) {
+  const std::string& type = node.op.type;
+  const Attributes& a = node.op.attributes;
+  FusedActivation out;
+  Epilogue& e = out.epilogue;
+  if (type == "Relu") {
+    e.activation = Activation::kRelu;
+  } else if (type == "LeakyRelu") {
+    e.activation = Activation::kLeakyRelu;
+    e.alpha = a.Float("alpha", 0.01f);
+  } else if (type == "PRelu") {
+    if (!IsChannelSlope(graph, node.inputs[1], channels)) {
+      return std::nullopt;
+    }
+    e.activation = Activation::kPRelu;
+    out.slope = node.inputs[1];
+  } else if (type == "Sigmoid") {
+    e.activation = Activation::kSigmoid;
+  } else if (type == "HardSigmoid") {
+    e.activation = Activation::kHardSigmoid;
+    e.alpha = a.Float("alpha", 0.2f);
+    e.beta = a.Float("beta", 0.5f);
+  } else if (type == "HardSwish") {
+    e.activation = Activation::kHardSwish;
+  } else if (type == "Clip") {
+    e.activation = Activation::kClip;
+    e.alpha = a.Float("min", std::numeric_limits<float>::lowest());
+    e.beta = a.Float("max", std::numeric_limits<float>::max());
+    for (std::size_t i = 1; i < node.inputs.size(); ++i) {  // inputs since opset 11
+      if (node.inputs[i] == kNoValue) continue;
+      const std::optional<float> bound = ScalarConstant(graph, node.inputs[i]);
+      if (!bound) return std::nullopt;
+      (i == 1 ? e.alpha : e.beta) = *bound;
+    }
+  } else {
+    return std::nullopt;
+  }
+  return out;
 }
 
 }  // namespace tessera

@@ -21,6 +21,15 @@ const Node* OnlyProducer(const Graph& graph, ValueId value, std::string_view typ
 int FusableConv(const Graph& graph, ValueId value, std::size_t uses,
                 const std::vector<int>& producers, const std::vector<std::vector<int>>& consumers);
 
+struct FusedActivation {
+  Epilogue epilogue;
+  ValueId slope = kNoValue;
+};
+// `node` as an epilogue of the convolution with so many output channels that makes its first input,
+// if it is one.
+std::optional<FusedActivation> AsActivation(const Graph& graph, const Node& node,
+                                            std::int64_t channels);
+
 // The node `conv` as a FusedConv with this epilogue that writes `output`. `slope` and `addend`
 // may be kNoValue; inputs that it has already are kept.
 Node MakeFusedConv(const Node& conv, const Epilogue& epilogue, ValueId slope, ValueId addend,

@@ -1,65 +1,8 @@
-#include <limits>
-
 #include "engine/passes/conv_fusion.h"
 #include "engine/passes/passes.h"
 
 namespace tessera {
 namespace {
-
-struct FusedActivation {
-  Epilogue epilogue;
-  ValueId slope = kNoValue;
-};
-
-// Whether PRelu's slope has one element, or one a channel of NCHW.
-bool IsChannelSlope(const Graph& graph, ValueId slope, std::int64_t channels) {
-  const Tensor* t = graph.Constant(slope);
-  if (t == nullptr || t->dtype() != DType::kFloat32) return false;
-  if (t->size() == 1) return true;
-  const Shape& s = t->shape();
-  return t->size() == channels && s.rank() >= 3 && s[s.rank() - 3] == channels;
-}
-
-// `node` as an epilogue of the convolution that makes its first input, if it is one.
-std::optional<FusedActivation> AsActivation(const Graph& graph, const Node& node) {
-  const std::string& type = node.op.type;
-  const Attributes& a = node.op.attributes;
-  FusedActivation out;
-  Epilogue& e = out.epilogue;
-  if (type == "Relu") {
-    e.activation = Activation::kRelu;
-  } else if (type == "LeakyRelu") {
-    e.activation = Activation::kLeakyRelu;
-    e.alpha = a.Float("alpha", 0.01f);
-  } else if (type == "PRelu") {
-    if (!IsChannelSlope(graph, node.inputs[1], graph.value(node.inputs[0]).info.shape[1])) {
-      return std::nullopt;
-    }
-    e.activation = Activation::kPRelu;
-    out.slope = node.inputs[1];
-  } else if (type == "Sigmoid") {
-    e.activation = Activation::kSigmoid;
-  } else if (type == "HardSigmoid") {
-    e.activation = Activation::kHardSigmoid;
-    e.alpha = a.Float("alpha", 0.2f);
-    e.beta = a.Float("beta", 0.5f);
-  } else if (type == "HardSwish") {
-    e.activation = Activation::kHardSwish;
-  } else if (type == "Clip") {
-    e.activation = Activation::kClip;
-    e.alpha = a.Float("min", std::numeric_limits<float>::lowest());
-    e.beta = a.Float("max", std::numeric_limits<float>::max());
-    for (std::size_t i = 1; i < node.inputs.size(); ++i) {  // inputs since opset 11
-      if (node.inputs[i] == kNoValue) continue;
-      const std::optional<float> bound = ScalarConstant(graph, node.inputs[i]);
-      if (!bound) return std::nullopt;
-      (i == 1 ? e.alpha : e.beta) = *bound;
-    }
-  } else {
-    return std::nullopt;
-  }
-  return out;
-}
 
 // The only reader of `node`'s result if that is float32 and not an output of the graph; else -1.
 int OnlyReader(const Graph& graph, const Node& node,
@@ -109,7 +52,8 @@ int FuseActivation(Graph& graph) {
                     : OnlyReader(graph, node, consumers) >= 0) {
       const Node& reader = graph.nodes[static_cast<std::size_t>(readers[0])];
       if (reader.inputs[0] != x) continue;
-      const auto activation = AtNode(graph, reader, [&] { return AsActivation(graph, reader); });
+      const auto activation = AtNode(
+          graph, reader, [&] { return AsActivation(graph, reader, graph.value(x).info.shape[1]); });
       if (!activation || (!conv && !AsUnary(activation->epilogue))) continue;
       fused = *activation;
       last = readers[0];

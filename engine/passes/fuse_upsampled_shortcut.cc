@@ -1,5 +1,5 @@
 // y = DepthToSpace(x) + Resize(image), the Resize a mere repetition of pixels: the end of SRVGG
-// networks. Wang et al., "Real-ESRGAN", https://arxiv.org/abs/2107.10833
+// networks, in float or of bytes. Wang et al., "Real-ESRGAN", https://arxiv.org/abs/2107.10833
 #include "engine/infer.h"
 #include "engine/passes/conv_fusion.h"
 #include "engine/passes/passes.h"
@@ -16,6 +16,9 @@ int FuseUpsampledShortcut(Graph& graph) {
     for (int flip = 0; flip < 2; ++flip) {
       const ValueId large = add.inputs[flip ? 1 : 0], enlarged = add.inputs[flip ? 0 : 1];
       const Node* unfold = OnlyProducer(graph, large, "DepthToSpace", producers, consumers);
+      if (unfold == nullptr) {
+        unfold = OnlyProducer(graph, large, "QuantizedDepthToSpace", producers, consumers);
+      }
       const Node* resize = OnlyProducer(graph, enlarged, "Resize", producers, consumers);
       if (resize == nullptr) {
         resize = OnlyProducer(graph, enlarged, "Upsample", producers, consumers);
@@ -31,8 +34,10 @@ int FuseUpsampledShortcut(Graph& graph) {
       });
       if (repeat != unfold->op.attributes.Int("blocksize", 0)) continue;
       Node fused = *unfold;
-      fused.op.type = "FusedDepthToSpace";
-      fused.def = FindOp(fused.op.type);
+      if (fused.op.type == "DepthToSpace") {
+        fused.op.type = "FusedDepthToSpace";
+        fused.def = FindOp(fused.op.type);
+      }
       fused.inputs = {unfold->inputs[0], resize->inputs[0]};
       fused.outputs = add.outputs;
       add = std::move(fused);  // in the place of the Add, where both inputs are certainly there

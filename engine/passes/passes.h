@@ -8,6 +8,7 @@ namespace tessera {
 
 int WidenFloat16(Graph& graph);
 int RemoveIdentity(Graph& graph);
+int DropRequantize(Graph& graph);
 int DropReshape(Graph& graph);
 int FoldBatchNorm(Graph& graph);
 int FoldPad(Graph& graph);
@@ -23,5 +24,6 @@ int FuseUpsampledShortcut(Graph& graph);
 int ShareWinogradInput(Graph& graph);
 int SplitConvTranspose(Graph& graph);
 int StreamDepthwise(Graph& graph);
+int UseIntegers(Graph& graph);
 
 }  // namespace tessera

@@ -3,7 +3,10 @@
 
 #include <vector>
 
+#include "ops/conv_tiling.h"
 #include "ops/elements.h"
+#include "ops/quantized/quantized_depthwise.h"
+#include "simd/cpu_target.h"
 
 namespace tessera {
 namespace {
@@ -53,7 +56,8 @@ enum class KernelKind { kReference, kGemm, kDepthwise };
 
 KernelKind ChooseKind(const QuantizedConvParams& p) {
   const ConvParams& conv = p.conv;
-  static_cast<void>(conv);
+  if (IsQuantizedDepthwise(p)) return KernelKind::kDepthwise;
+  if (conv.groups == 1 && FitsTiling(conv)) return KernelKind::kGemm;
   return KernelKind::kReference;
 }
 
@@ -65,6 +69,9 @@ LayoutChoice QuantizedConvLayouts(const LayoutContext& context) {
   choice.inputs[0] = Layout::kChannelsLast;
   if (p.has_addend) choice.inputs[kQuantizedAddend] = Layout::kChannelsLast;
   choice.outputs = {p.to_float ? Layout::kRowMajor : Layout::kChannelsLast};
+  if (kind == KernelKind::kGemm && p.to_float && p.conv.out_channels >= FloatLanes()) {
+    choice.outputs = {Layout::kBlocked};
+  }
   return choice;
 }
 
@@ -81,6 +88,10 @@ std::unique_ptr<Kernel> PrepareQuantizedConv(const PrepareContext& context) {
   const bool fast = !context.reference && context.inputs[0].layout == Layout::kChannelsLast;
   switch (fast ? ChooseKind(p) : KernelKind::kReference) {
     case KernelKind::kGemm:
+      if (auto kernel =
+              MakeQuantizedAmxConv(p, constants, context.outputs[0].layout, context.packs)) {
+        return kernel;
+      }
       return MakeQuantizedGemmConv(p, constants, context.outputs[0].layout, context.packs);
     case KernelKind::kDepthwise:
       return MakeQuantizedDepthwiseConv(p, constants, context.packs);

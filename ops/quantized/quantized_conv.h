@@ -73,7 +73,8 @@ struct QuantizedEpilogue {
                                      // so that kernels sum x * w
   AlignedBuffer positive, negative;  // float32, see above
   bool is_linear;                    // the first of the two forms above
-  bool has_slope;                    // some negative differs from its positive
+  bool has_slope;                    // some negative differs from its positive, or results have
+                                     // to be bounded by more than saturation
   std::int32_t lowest, highest;      // of y, 0 to 255
   float clip_low, clip_high;         // of r, second form
   bool is_hard_swish;
@@ -91,6 +92,14 @@ struct QuantizedEpilogue {
   float ToFloat(std::int32_t sum, std::int64_t channel, std::uint8_t addend_value) const;
 };
 
+// The order of channels in which four vectors of int32 become bytes without a permutation: within
+// each 128 bits of the bytes, four channels of each vector. Gives the channel, from the first of a
+// group of 4 * lanes, of lane `lane` of vector `vector` (0 to 3).
+constexpr std::int64_t QuadOrder(std::int64_t lanes, std::int64_t vector, std::int64_t lane) {
+  const std::int64_t block = lanes < 4 ? lanes : 4;
+  return lane / block * 4 * block + vector * block + lane % block;
+}
+
 // Kernels. Inputs at run time are those of the operator.
 
 // Plain loops, row-major, every parameter.
@@ -103,6 +112,12 @@ std::unique_ptr<Kernel> MakeReferenceQuantizedConv(const QuantizedConvParams& pa
 std::unique_ptr<Kernel> MakeQuantizedGemmConv(const QuantizedConvParams& params,
                                               const QuantizedConvConstants& constants,
                                               Layout output_layout, PackCache& packs);
+
+// The same on Intel AMX, for one group, without dilation along rows; a float32 result in
+// Layout::kBlocked. Null where it does not apply (HasAmx(), too) or would be slower.
+std::unique_ptr<Kernel> MakeQuantizedAmxConv(const QuantizedConvParams& params,
+                                             const QuantizedConvConstants& constants,
+                                             Layout output_layout, PackCache& packs);
 
 // As many groups as channels, in and out; channels-last.
 std::unique_ptr<Kernel> MakeQuantizedDepthwiseConv(const QuantizedConvParams& params,

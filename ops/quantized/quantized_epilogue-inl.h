@@ -1,11 +1,8 @@
 // Vectors of int32 sums to uint8 or float32: QuantizedEpilogue (ops/quantized/quantized_conv.h) for
 // kernels. Included once per target.
 //
-// Four vectors are packed to bytes without a permutation if their channels lie in "quad order":
-// within each 128 bits, four channels of each vector. Lane l of vector j of a group of 4 * lanes
-// channels then holds channel
-//   l / B * 4 * B + j * B + l % B, where B = min(4, lanes)
-// which QuadOrder gives.
+// Four vectors are packed to bytes without a permutation if their channels lie in quad order
+// (QuadOrder).
 #if defined(TESSERA_OPS_QUANTIZED_EPILOGUE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TESSERA_OPS_QUANTIZED_EPILOGUE_INL_H_
 #undef TESSERA_OPS_QUANTIZED_EPILOGUE_INL_H_
@@ -13,6 +10,7 @@
 #define TESSERA_OPS_QUANTIZED_EPILOGUE_INL_H_
 #endif
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -23,12 +21,6 @@ HWY_BEFORE_NAMESPACE();
 namespace tessera::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
-
-// Channel, from the first of the group, of lane `lane` of vector `vector` (0 to 3).
-constexpr std::int64_t QuadOrder(std::int64_t lanes, std::int64_t vector, std::int64_t lane) {
-  const std::int64_t block = lanes < 4 ? lanes : 4;
-  return lane / block * 4 * block + vector * block + lane % block;
-}
 
 // Rounds half to even. Below the range of int32 the result is its lowest value.
 template <class D, class V = hn::Vec<hn::RebindToSigned<D>>>
@@ -58,7 +50,7 @@ HWY_INLINE V RoundToInt(D d, hn::Vec<D> v) {
 
 // The forms of an epilogue, for which kernels are compiled.
 enum class QuantizedForm {
-  kLinear,   // is_linear, !has_slope
+  kLinear,   // is_linear, !has_slope: saturation alone bounds the results
   kSlope,    // is_linear
   kGeneral,  // all others
 };
@@ -109,16 +101,24 @@ class QuantizedOutput {
     } else {
       v = hn::Mul(hn::ConvertTo(df, sum), positive);
     }
-    return RoundToInt(df, hn::Min(v, hn::Set(df, limit_)));
+    // Saturation does the rest where v cannot leave the range of int32.
+    if constexpr (kForm != QuantizedForm::kLinear) v = hn::Min(v, hn::Set(df, limit_));
+    return RoundToInt(df, v);
   }
 
   // Stores one rounded vector as bytes, lane by lane.
   template <class D, class V = hn::Vec<D>>
   HWY_INLINE void Store(D d, V v, std::uint8_t* out) const {
-    v = hn::Max(hn::Add(v, hn::Set(d, zero_point_)), hn::Set(d, lowest_));
 #if HWY_TARGET == HWY_SCALAR
-    *out = static_cast<std::uint8_t>(hn::GetLane(v));
+    const auto y = std::int64_t{hn::GetLane(v)} + zero_point_;
+    *out = static_cast<std::uint8_t>(std::clamp<std::int64_t>(y, lowest_, 255));
+    static_cast<void>(d);
 #else
+    if constexpr (kForm == QuantizedForm::kLinear) {
+      // Not beyond int32 when the zero point is added.
+      v = hn::Min(v, hn::Set(d, 255));
+    }
+    v = hn::Max(hn::Add(v, hn::Set(d, zero_point_)), hn::Set(d, lowest_));
     const hn::Rebind<std::uint8_t, D> d8;
     hn::StoreU(hn::DemoteTo(d8, v), d8, out);
 #endif
@@ -138,17 +138,76 @@ class QuantizedOutput {
     }
     HWY_ABORT("vectors of more than 128 bits");
 #else
+    const hn::Repartition<std::uint8_t, D> d8;
+    hn::StoreU(Pack(d, v0, v1, v2, v3), d8, out);
+#endif
+  }
+
+  // Stores four rounded vectors of the same channels, of four pixels that lie `stride` bytes apart.
+  template <class D, class V = hn::Vec<D>>
+  HWY_INLINE void StoreFour(D d, V v0, V v1, V v2, V v3, std::uint8_t* out,
+                            std::int64_t stride) const {
+#if HWY_TARGET == HWY_AVX3
+    if constexpr (sizeof(v0) == 64) {
+      // Each 128 bits hold four channels of each pixel.
+      const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+      const __m512i pixels = _mm512_permutexvar_epi32(order, Pack(d, v0, v1, v2, v3).raw);
+      if (stride == 16) return _mm512_storeu_si512(out, pixels);
+      const auto at = [&](std::int64_t pixel) {
+        return reinterpret_cast<__m128i*>(out + pixel * stride);
+      };
+      _mm_storeu_si128(at(0), _mm512_castsi512_si128(pixels));
+      _mm_storeu_si128(at(1), _mm512_extracti32x4_epi32(pixels, 1));
+      _mm_storeu_si128(at(2), _mm512_extracti32x4_epi32(pixels, 2));
+      _mm_storeu_si128(at(3), _mm512_extracti32x4_epi32(pixels, 3));
+      return;
+    }
+#endif
+    Store(d, v0, out);
+    Store(d, v1, out + stride);
+    Store(d, v2, out + 2 * stride);
+    Store(d, v3, out + 3 * stride);
+  }
+
+  // Four rounded vectors of the same channels as bytes, those of lane l in lane l of the result,
+  // v0's lowest.
+  template <class D, class V = hn::Vec<D>>
+  HWY_INLINE V ToQuads(D d, V v0, V v1, V v2, V v3) const {
+#if HWY_TARGET == HWY_SCALAR || !HWY_ARCH_X86
+    const auto byte = [&](V v) HWY_ATTR {
+      v = hn::Min(hn::Max(v, hn::Set(d, -255)), hn::Set(d, 255));
+      v = hn::Max(hn::Add(v, hn::Set(d, zero_point_)), hn::Set(d, lowest_));
+      return hn::Min(v, hn::Set(d, 255));
+    };
+    return hn::Or(hn::Or(byte(v0), hn::ShiftLeft<8>(byte(v1))),
+                  hn::Or(hn::ShiftLeft<16>(byte(v2)), hn::ShiftLeft<24>(byte(v3))));
+#else
+    const hn::Repartition<std::uint8_t, D> d8;
+    alignas(16) static constexpr std::uint8_t kTransposed[16] = {0, 4, 8,  12, 1, 5, 9,  13,
+                                                                 2, 6, 10, 14, 3, 7, 11, 15};
+    return hn::BitCast(
+        d, hn::TableLookupBytes(Pack(d, v0, v1, v2, v3), hn::LoadDup128(d8, kTransposed)));
+#endif
+  }
+
+ private:
+#if HWY_TARGET != HWY_SCALAR && HWY_ARCH_X86
+  // The bytes of four rounded vectors: within each 128 bits those of v0, v1, v2 and v3.
+  template <class D, class V, class V8 = hn::Vec<hn::Repartition<std::uint8_t, D>>>
+  HWY_INLINE V8 Pack(D, V v0, V v1, V v2, V v3) const {
     const hn::Repartition<std::int16_t, D> d16;
     const hn::Repartition<std::uint8_t, D> d8;
     const auto zero_point = hn::Set(d16, static_cast<std::int16_t>(zero_point_));
     const auto low = hn::SaturatedAdd(hn::ReorderDemote2To(d16, v0, v1), zero_point);
     const auto high = hn::SaturatedAdd(hn::ReorderDemote2To(d16, v2, v3), zero_point);
-    const auto bytes = PackUnsigned<hn::Vec<decltype(d8)>>(low, high);
-    hn::StoreU(hn::Max(bytes, hn::Set(d8, static_cast<std::uint8_t>(lowest_))), d8, out);
-#endif
+    const V8 bytes = PackUnsigned<V8>(low, high);
+    if constexpr (kForm == QuantizedForm::kSlope) {
+      return hn::Max(bytes, hn::Set(d8, static_cast<std::uint8_t>(lowest_)));
+    }
+    return bytes;
   }
+#endif
 
- private:
   template <class D, class V, class VF>
   static HWY_INLINE VF Choose(D, V sum, VF positive, VF negative) {
     const hn::Rebind<float, D> df;

@@ -50,7 +50,7 @@ QuantizedEpilogue::QuantizedEpilogue(const QuantizedConvParams& params,
   const std::int64_t channels = params.conv.out_channels;
   const std::int64_t depth = constants.weights->size() / channels;
   const auto* weights = constants.weights->data<const std::int8_t>();
-  has_slope = false;
+  has_slope = lowest > 0 || highest < 255;
   std::fill_n(bias.As<std::int32_t>(), padded_channels, 0);
   std::fill_n(positive.As<float>(), padded_channels, 0.0f);
   std::fill_n(negative.As<float>(), padded_channels, 0.0f);
@@ -67,7 +67,8 @@ QuantizedEpilogue::QuantizedEpilogue(const QuantizedConvParams& params,
     float slope = 1;
     if (epilogue.activation == Activation::kLeakyRelu) slope = epilogue.alpha;
     if (epilogue.activation == Activation::kPRelu) slope = ElementOr(constants.slope.get(), c, 1);
-    has_slope = has_slope || slope != 1;
+    // A multiplier below 1 cannot leave the range of int32, so that saturation is enough.
+    has_slope = has_slope || slope != 1 || !(multiplier < 1);
     positive.As<float>()[c] = multiplier;
     negative.As<float>()[c] = multiplier * slope;
   }

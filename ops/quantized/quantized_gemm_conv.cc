@@ -1,9 +1,272 @@
+// QuantizedConv of one group as products of pixels (quantized_gemm.h): how the work is cut, and the
+// padded copy of the input that tasks read where the convolution has pads.
+#include <algorithm>
+#include <cstring>
+#include <variant>
+#include <vector>
+
 #include "ops/quantized/quantized_conv.h"
+#include "ops/quantized/quantized_dots.h"
+#include "ops/quantized/quantized_gemm.h"
 
 namespace tessera {
-// In work: quantized_conv.cc does not choose it yet.
-std::unique_ptr<Kernel> MakeQuantizedGemmConv(const QuantizedConvParams&,
-                                              const QuantizedConvConstants&, Layout, PackCache&) {
-  return nullptr;
+namespace {
+
+constexpr std::int64_t DivideUp(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// Segments are kernel rows, or single taps.
+QuantizedSegments SegmentRows(const ConvParams& p) {
+  const std::int64_t stride = ChannelsLastLayout::PixelStride(p.in_channels);
+  const std::int64_t quads = (p.kernel_w - 1) * stride / 4 + DivideUp(p.in_channels, 4);
+  return {p.kernel_h, quads, p.kernel_w, stride};
 }
+
+bool CanSegmentRows(const ConvParams& p) { return p.kernel_w == 1 || p.dilation_w == 1; }
+
+// Rows only if the taps' channels leave no gaps between them.
+QuantizedSegments ChooseSegments(const ConvParams& p) {
+  const std::int64_t quads = DivideUp(p.in_channels, 4);
+  const bool has_gaps = quads * 4 < ChannelsLastLayout::PixelStride(p.in_channels);
+  if (CanSegmentRows(p) && (p.kernel_w == 1 || !has_gaps)) return SegmentRows(p);
+  return {p.kernel_h * p.kernel_w, quads, 1, quads * 4};
+}
+
+// Without pads, rows of pixels are read where they are; bytes of a pointwise convolution are one
+// long row.
+bool HasPads(const ConvParams& p) {
+  return (p.pad_top | p.pad_left | p.pad_bottom | p.pad_right) != 0;
+}
+
+ConvParams JoinRows(ConvParams p, bool to_float) {
+  const bool joins = p.kernel_h * p.kernel_w * p.stride_h * p.stride_w == 1 && !HasPads(p);
+  if (!joins || to_float) return p;
+  p.in_width = p.out_width = p.batch * p.out_height * p.out_width;
+  p.batch = p.in_height = p.out_height = 1;
+  return p;
+}
+
+// A task is `rows` by `cols` output pixels, those at the ends fewer.
+struct Tasks {
+  std::int64_t rows, cols, row_tasks, col_tasks;
+  std::int64_t in_rows, pitch;  // of the copy: rows, bytes from one to the next
+};
+
+std::int64_t Extent(std::int64_t outputs, std::int64_t stride, std::int64_t kernel,
+                    std::int64_t dilation) {
+  return (outputs - 1) * stride + (kernel - 1) * dilation + 1;
+}
+
+// Depends on the layer alone, so that several threads get the same tasks as one.
+Tasks ChooseTasks(const ConvParams& p) {
+  constexpr std::int64_t kTaskCost = 4 << 20, kMaxCols = 320, kMaxCopyBytes = 384 << 10;
+  const std::int64_t pixel_stride = ChannelsLastLayout::PixelStride(p.in_channels);
+  // In multiply-adds; the epilogue takes as long as some 64 a channel.
+  const std::int64_t pixel_cost = p.out_channels * (p.in_channels * p.kernel_h * p.kernel_w + 64);
+  const std::int64_t pixels = std::max<std::int64_t>(kTaskCost / pixel_cost, 1);
+  Tasks t{};
+  const std::int64_t width = std::max<std::int64_t>(p.out_width, 1);  // 0 without images
+  if (p.out_height * p.batch == 1) {
+    t.cols = static_cast<std::int64_t>(RoundUp(static_cast<std::size_t>(pixels), 48));
+    t.cols = std::min(t.cols, width);
+    t.rows = 1;
+  } else {
+    t.cols = DivideUp(width, DivideUp(width, kMaxCols));
+    // Neighbouring tasks copy the same rows: few rows would be copied often.
+    t.rows = std::max(pixels / t.cols, std::min<std::int64_t>(p.out_height / 16, 8));
+    t.rows = std::clamp<std::int64_t>(t.rows, 1, p.out_height);
+  }
+  const auto measure = [&] {
+    t.in_rows = Extent(t.rows, p.stride_h, p.kernel_h, p.dilation_h);
+    const std::int64_t row = Extent(t.cols, p.stride_w, p.kernel_w, p.dilation_w) * pixel_stride;
+    // An odd number of cache lines: rows do not compete for the same sets.
+    t.pitch = (DivideUp(row, 64) | 1) * 64;
+    return t.in_rows * t.pitch;
+  };
+  while (measure() > kMaxCopyBytes && HasPads(p) && t.rows * t.cols > 1) {
+    (t.rows > 1 ? t.rows : t.cols) = DivideUp(t.rows > 1 ? t.rows : t.cols, 2);
+  }
+  t.row_tasks = DivideUp(p.out_height, t.rows);
+  t.col_tasks = DivideUp(p.out_width, t.cols);
+  return t;
+}
+
+QuantizedStore ChooseStore(const QuantizedConvParams& p, Layout output_layout) {
+  if (p.to_float) {
+    return output_layout == Layout::kBlocked ? QuantizedStore::kFloats : QuantizedStore::kPlanes;
+  }
+  return p.conv.out_channels <= 4 ? QuantizedStore::kFewBytes : QuantizedStore::kBytes;
+}
+
+using Product = std::variant<QuantizedGemm, QuantizedDots>;
+
+class QuantizedGemmConv final : public Kernel {
+ public:
+  QuantizedGemmConv(const QuantizedConvParams& params, const QuantizedConvConstants& constants,
+                    Layout output_layout, PackCache& packs)
+      : p_(JoinRows(params.conv, params.to_float)),
+        flops_(params.conv.Flops()),
+        x_zero_point_(static_cast<std::uint8_t>(params.x.zero_point)),
+        has_addend_(params.has_addend),
+        in_({p_.batch, p_.in_channels, p_.in_height, p_.in_width}),
+        out_shape_{p_.batch, p_.out_channels, p_.out_height, p_.out_width},
+        out_(out_shape_),
+        store_(ChooseStore(params, output_layout)),
+        tasks_(ChooseTasks(p_)),
+        copies_(HasPads(p_)),
+        pitch_(copies_ ? tasks_.pitch : in_.row_stride),
+        product_(MakeProduct(params, constants, packs)) {
+    const bool is_gemm = std::holds_alternative<QuantizedGemm>(product_);
+    name_ = StrCat("quantized_conv", p_.kernel_h, "x", p_.kernel_w, is_gemm ? "_gemm" : "_dot");
+  }
+
+  std::string_view name() const override { return name_; }
+  double Flops() const override { return flops_; }
+  std::size_t ScratchBytesPerThread() const override {
+    return copies_ ? static_cast<std::size_t>(tasks_.in_rows * tasks_.pitch) : 0;
+  }
+
+  void Run(const RunContext& run) const override {
+    run.parallel.For(p_.batch * tasks_.row_tasks * tasks_.col_tasks,
+                     [&](std::int64_t task, int thread) {
+                       const std::int64_t band = task / tasks_.col_tasks;
+                       RunTask(run, band / tasks_.row_tasks, band % tasks_.row_tasks * tasks_.rows,
+                               task % tasks_.col_tasks * tasks_.cols, thread);
+                     });
+  }
+
+ private:
+  Product MakeProduct(const QuantizedConvParams& params, const QuantizedConvConstants& constants,
+                      PackCache& packs) {
+    if (CanSegmentRows(p_)) {
+      const QuantizedSegments rows = SegmentRows(p_);
+      if (QuantizedDots::Applies(params, store_, rows)) {
+        QuantizedDots dots(params, constants, store_, rows, packs);
+        SetPlaces(rows, dots.places);
+        return dots;
+      }
+    }
+    const QuantizedSegments segments = ChooseSegments(p_);
+    SetPlaces(segments, {0});
+    return QuantizedGemm(params, constants, store_, segments, packs);
+  }
+
+  // Of what a pixel's sums read: `in_segment` in each segment.
+  void SetPlaces(const QuantizedSegments& segments, const std::vector<std::int64_t>& in_segment) {
+    const std::int64_t in_row = segments.count / p_.kernel_h;
+    for (std::int64_t s = 0; s < segments.count; ++s) {
+      const std::int64_t at =
+          s / in_row * p_.dilation_h * pitch_ + s % in_row * p_.dilation_w * in_.pixel_stride;
+      for (const std::int64_t place : in_segment) places_.push_back(at + place);
+    }
+  }
+
+  void RunTask(const RunContext& run, std::int64_t image, std::int64_t y0, std::int64_t x0,
+               int thread) const {
+    const std::int64_t rows = std::min(tasks_.rows, p_.out_height - y0);
+    const std::int64_t cols = std::min(tasks_.cols, p_.out_width - x0);
+    const std::uint8_t* in = run.inputs[0].data<const std::uint8_t>() + image * in_.image_stride;
+    if (copies_) {
+      CopyInput(in, y0, x0, rows, cols, run.Scratch<std::uint8_t>(thread));
+      in = run.Scratch<std::uint8_t>(thread);
+    } else {
+      in += y0 * p_.stride_h * pitch_ + x0 * p_.stride_w * in_.pixel_stride;
+    }
+    for (std::int64_t y = 0; y < rows; ++y) {
+      const std::int64_t at = image * out_.image_stride + (y0 + y) * out_.row_stride +
+                              x0 * out_.pixel_stride;  // bytes, of the addend too
+      QuantizedPixels row{
+          .in = in + y * p_.stride_h * pitch_,
+          .in_stride = p_.stride_w * in_.pixel_stride,
+          .segments = places_.data(),
+          .count = cols,
+          .addend = nullptr,
+          .addend_stride = out_.pixel_stride,
+          .out = nullptr,
+          .out_stride = 0,
+          .plane_stride = 0,
+      };
+      if (has_addend_) {
+        row.addend = run.inputs[kQuantizedAddend].data<const std::uint8_t>() + at;
+      }
+      SetOutput(run.outputs[0], at, image, y0 + y, x0, row);
+      std::visit([&](const auto& product) { RunQuantizedPixels(product, row); }, product_);
+    }
+  }
+
+  void SetOutput(const TensorView& out, std::int64_t byte, std::int64_t image, std::int64_t y,
+                 std::int64_t x, QuantizedPixels& row) const {
+    switch (store_) {
+      case QuantizedStore::kBytes:
+      case QuantizedStore::kFewBytes:
+        row.out = out.data<std::uint8_t>() + byte;
+        row.out_stride = out_.pixel_stride;
+        break;
+      case QuantizedStore::kFloats: {
+        const BlockedLayout b(out_shape_);
+        row.out = out.data<float>() + image * b.image_stride + y * b.row_stride + x * b.lanes;
+        row.out_stride = b.lanes;
+        row.plane_stride = b.plane_stride;
+        break;
+      }
+      case QuantizedStore::kPlanes:
+        row.out_stride = 1;
+        row.plane_stride = p_.out_height * p_.out_width;
+        row.out =
+            out.data<float>() + image * p_.out_channels * row.plane_stride + y * p_.out_width + x;
+        break;
+    }
+  }
+
+  // The input pixels of a task; x's zero point outside of the image.
+  void CopyInput(const std::uint8_t* image, std::int64_t y0, std::int64_t x0, std::int64_t rows,
+                 std::int64_t cols, std::uint8_t* copy) const {
+    const std::int64_t in_rows = Extent(rows, p_.stride_h, p_.kernel_h, p_.dilation_h);
+    const std::int64_t in_cols = Extent(cols, p_.stride_w, p_.kernel_w, p_.dilation_w);
+    const std::int64_t top = y0 * p_.stride_h - p_.pad_top;
+    const std::int64_t left = x0 * p_.stride_w - p_.pad_left;
+    const std::int64_t begin = std::clamp<std::int64_t>(-left, 0, in_cols);
+    const std::int64_t end = std::clamp<std::int64_t>(p_.in_width - left, begin, in_cols);
+    const auto fill = [&](std::uint8_t* to, std::int64_t first, std::int64_t last) {
+      std::memset(to + first * in_.pixel_stride, x_zero_point_,
+                  static_cast<std::size_t>((last - first) * in_.pixel_stride));
+    };
+    for (std::int64_t r = 0; r < in_rows; ++r, copy += pitch_) {
+      const std::int64_t y = top + r;
+      if (y < 0 || y >= p_.in_height || begin == end) {
+        fill(copy, 0, in_cols);
+        continue;
+      }
+      fill(copy, 0, begin);
+      std::memcpy(copy + begin * in_.pixel_stride,
+                  image + y * in_.row_stride + (left + begin) * in_.pixel_stride,
+                  static_cast<std::size_t>((end - begin) * in_.pixel_stride));
+      fill(copy, end, in_cols);
+    }
+  }
+
+  ConvParams p_;
+  double flops_;
+  std::uint8_t x_zero_point_;
+  bool has_addend_;
+  ChannelsLastLayout in_;
+  Shape out_shape_;
+  ChannelsLastLayout out_;
+  QuantizedStore store_;
+  Tasks tasks_;
+  bool copies_;
+  std::int64_t pitch_;  // of what tasks read
+  std::vector<std::ptrdiff_t> places_;
+  Product product_;
+  std::string name_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> MakeQuantizedGemmConv(const QuantizedConvParams& params,
+                                              const QuantizedConvConstants& constants,
+                                              Layout output_layout, PackCache& packs) {
+  Require(params.conv.groups == 1, "a convolution in ", params.conv.groups, " groups");
+  return std::make_unique<QuantizedGemmConv>(params, constants, output_layout, packs);
+}
+
 }  // namespace tessera

@@ -19,6 +19,7 @@ using onnx::TensorProto;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::MatchesRegex;
+using testing::Not;
 
 class OnnxBenchCommand : public testing::Test {
  protected:
@@ -111,6 +112,36 @@ TEST_F(OnnxBenchCommand, ExportsTheModel) {
   const ProgramResult data = Bench({net, "--export", folder_ / "weights.data"});
   EXPECT_EQ(data.exit_code, 2);
   EXPECT_THAT(data.err, HasSubstr("weights.data: the name of an ONNX file has to end with .onnx"));
+}
+
+TEST_F(OnnxBenchCommand, ListsPasses) {
+  const std::string list = Output({"--passes"});
+  EXPECT_THAT(list, HasSubstr("\nfuse-residual            Conv + x * scale + shortcut\n"));
+  EXPECT_THAT(list, HasSubstr("\nview-one-pixel "));
+  EXPECT_THAT(list, Not(HasSubstr("widen-float16")));  // cannot be disabled
+}
+
+TEST_F(OnnxBenchCommand, CountsRewrites) {
+  const std::string net = Network();
+  const auto fired = [&](std::vector<std::string> arguments, const std::string& pass, int count) {
+    arguments.insert(arguments.end(), {net, "--passes"});
+    EXPECT_THAT(Output(arguments), HasSubstr("    " + std::to_string(count) + "  " + pass + " "));
+  };
+  const std::vector<std::string> shape = {"--input", "x:1x3x20x16"};
+  fired(shape, "fuse-residual", 1);
+  fired(shape, "fuse-gate", 0);
+  fired({"--input", "x:1x3x20x16", "--disable", "fuse-residual"}, "fuse-residual", 0);
+  const ProgramResult open = Bench({net, "--passes"});
+  EXPECT_EQ(open.exit_code, 2);
+  EXPECT_THAT(open.err, HasSubstr("input 'x' may have any size: say one with --input"));
+
+  // Of the declared size; a Concat in the place of its inputs.
+  TestModel m;
+  m.Input("x", {1, 16, 8, 8}).Output("y").Node("Relu", {"x"}, {"a"}).Node("Abs", {"x"}, {"b"});
+  m.Node("Concat", {"a", "b"}, {"c"}, {{"axis", std::int64_t{1}}}).Node("Neg", {"c"}, {"y"});
+  const std::string declared = Output({Write("concat.onnx", m.Bytes()), "--passes"});
+  EXPECT_THAT(declared, HasSubstr("    1  concat-in-place "));
+  EXPECT_THAT(declared, HasSubstr("    0  use-integers "));
 }
 
 TEST_F(OnnxBenchCommand, OptionsStandAnywhere) {

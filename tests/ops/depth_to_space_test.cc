@@ -1,3 +1,4 @@
+#include "tests/ops/byte_tensors.h"
 #include "tests/ops/op_test_util.h"
 
 namespace tessera {
@@ -50,6 +51,26 @@ TEST(DepthToSpace, MovesEveryElementToItsPlace) {
         if (crd) continue;
         const Tensor back = OpCall("SpaceToDepth").Attr("blocksize", b).In(y.Clone()).RunOne(0);
         ExpectClose(back, x, 0);
+      }
+    }
+  }
+}
+
+TEST(DepthToSpace, MovesBytesInBothLayouts) {
+  std::mt19937 random(9);
+  for (const std::int64_t b : {1, 2, 3, 4}) {
+    for (const std::int64_t c : {1, 3, 4, 20}) {
+      for (const char* mode : {"DCR", "CRD"}) {
+        const Tensor x = RandomBytes({2, c * b * b, 5, 7}, DType::kUint8, random);
+        Tensor floats(DType::kFloat32, x.shape());
+        std::copy_n(x.data<std::uint8_t>(), x.size(), floats.data<float>());
+        const auto call = [&](const Tensor& t) {
+          return OpCall("DepthToSpace").Attr("blocksize", b).Attr("mode", mode).In(t.Clone());
+        };
+        EXPECT_EQ(call(x).BlockedChoice().outputs[0], Layout::kChannelsLast);
+        const Tensor y = call(x).RunOne(0), wanted = call(floats).RunOne(0);
+        EXPECT_TRUE(std::equal(wanted.values<float>().begin(), wanted.values<float>().end(),
+                               y.values<std::uint8_t>().begin()));
       }
     }
   }

@@ -51,12 +51,25 @@ std::vector<T> ToVector(const Tensor& t) {
 
 inline Tensor Reordered(const Tensor& t, Layout layout) {
   if (t.layout() == layout) return t.Clone();
-  Tensor to(DType::kFloat32, t.shape(), layout);
-  // Blocked tensors are full of NaN where no channel is: nobody may depend on that.
+  Tensor to(t.dtype(), t.shape(), layout);
+  // Blocked tensors are full of NaN, and channels-last ones of 255, where no channel is: nobody may
+  // depend on that.
   std::memset(to.data<std::byte>(), 0xFF, to.bytes());
   if (t.size() == 0) return to;
   if (layout == Layout::kRowMajor) {
     RunKernel(*MakeReorder(t.shape(), t.layout(), layout), {t.view()}, to, 1);
+    return to;
+  }
+  if (layout == Layout::kChannelsLast) {
+    const ChannelsLastLayout l(t.shape());
+    const auto* in = t.data<const std::uint8_t>();
+    for (std::int64_t n = 0; n < l.images; ++n) {
+      for (std::int64_t c = 0; c < l.channels; ++c) {
+        for (std::int64_t i = 0; i < l.height * l.width; ++i) {
+          to.data<std::uint8_t>()[n * l.image_stride + i * l.pixel_stride + c] = *in++;
+        }
+      }
+    }
     return to;
   }
   const BlockedLayout b(t.shape());
@@ -80,7 +93,7 @@ class OpCall {
  public:
   struct Way {
     bool reference = false;
-    bool blocked = false;  // inputs come blocked where they can
+    bool blocked = false;  // inputs come blocked, or channels-last, where they can
     bool constant = true;  // inputs are known at plan time
     bool in_place = false;
     int threads = 1;
@@ -127,13 +140,12 @@ class OpCall {
     return outputs;
   }
 
-  // Layouts that the operator chooses when every rank-4 float32 input comes blocked.
+  // Layouts that the operator chooses when every rank-4 float32 input comes blocked, and every
+  // rank-4 input of bytes channels-last.
   LayoutChoice BlockedChoice() const {
     std::vector<TensorInfo> inputs = Infos(false);
     const std::vector<TensorInfo> outputs = Infer(false);
-    for (TensorInfo& in : inputs) {
-      if (CanBeBlocked(in)) in.layout = Layout::kBlocked;
-    }
+    for (TensorInfo& in : inputs) in.layout = FastLayout(in);
     LayoutChoice choice;
     if (def().layouts != nullptr) choice = def().layouts({node_, inputs, outputs});
     choice.inputs.resize(inputs.size(), Layout::kRowMajor);
@@ -166,9 +178,7 @@ class OpCall {
     }
     LayoutChoice choice;
     if (way.blocked && def().layouts != nullptr) {
-      for (TensorInfo& in : inputs) {
-        if (CanBeBlocked(in)) in.layout = Layout::kBlocked;
-      }
+      for (TensorInfo& in : inputs) in.layout = FastLayout(in);
       choice = def().layouts({node_, inputs, outputs});
     }
     choice.inputs.resize(inputs.size(), Layout::kRowMajor);
@@ -222,9 +232,13 @@ class OpCall {
     return *this;
   }
 
-  static bool CanBeBlocked(const TensorInfo& info) {
-    return info.present && info.dtype == DType::kFloat32 && info.shape.rank() == 4 &&
-           info.constant == nullptr;
+  static Layout FastLayout(const TensorInfo& info) {
+    const bool one_byte = info.dtype == DType::kUint8 || info.dtype == DType::kInt8;
+    if (!info.present || info.shape.rank() != 4 || info.constant != nullptr) {
+      return Layout::kRowMajor;
+    }
+    if (one_byte) return Layout::kChannelsLast;
+    return info.dtype == DType::kFloat32 ? Layout::kBlocked : Layout::kRowMajor;
   }
 
   std::vector<TensorInfo> Infos(bool constant) const {

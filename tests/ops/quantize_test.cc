@@ -4,7 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/quantize_image.h"
 #include "tests/every_target.h"
+#include "tests/ops/byte_tensors.h"
 #include "tests/ops/op_test_util.h"
 
 namespace tessera {
@@ -403,6 +405,103 @@ TEST(DequantizeLinear, ManyShapesBothWays) {
     inverse.Attr("block_size", block);
     ASSERT_EQ(ToVector<std::uint8_t>(inverse.RunOne()), ToVector<std::uint8_t>(x));
   }
+}
+
+// --- Images, which go channels-last
+
+// Values around ties, huge ones and NaN among the usual.
+Tensor TrickyFloats(const Shape& shape, float scale, std::mt19937& random) {
+  Tensor x(DType::kFloat32, shape);
+  for (float& v : x.values<float>()) {
+    const float q = static_cast<float>(static_cast<int>(random() % 600)) - 300;
+    const auto nudge = static_cast<float>(static_cast<int>(random() % 9) - 4) * 0x1p-14f;
+    switch (random() % 8) {
+      case 0:
+        v = (q + 0.5f) * scale;
+        break;
+      case 1:
+        v = (q + 0.5f + nudge) * scale;
+        break;
+      case 2:
+        v = random() % 2 ? kNaN : (random() % 2 ? kInfinity : -kInfinity);
+        break;
+      case 3:
+        v = q * 1e30f;
+        break;
+      default:
+        v = (q + static_cast<float>(random()) * 0x1p-32f) * scale;
+    }
+  }
+  return x;
+}
+
+TEST(QuantizeLinear, ImagesOnEveryTarget) {
+  std::mt19937 random(6);
+  for (const std::int64_t channels : {1, 2, 3, 4, 5, 8, 16, 17, 48}) {
+    const Shape shape{1 + channels % 2, channels, static_cast<std::int64_t>(1 + random() % 9),
+                      static_cast<std::int64_t>(1 + random() % 300)};
+    for (const float scale : {0.0117f, 1.f / 255, 0.5f, 3.f, 0.f, 1e-38f, 1e38f, -0.1f}) {
+      const Tensor x = TrickyFloats(shape, scale, random);
+      const auto zero_point = static_cast<std::uint8_t>(random());
+      OpCall call("QuantizeLinear", 13);
+      call.In(x.Clone()).Const(Scalar(scale)).Const(Scalar(zero_point));
+      EXPECT_EQ(call.BlockedChoice().inputs[0], Layout::kBlocked);
+      EXPECT_EQ(call.BlockedChoice().outputs[0], Layout::kChannelsLast);
+      U8 expected;
+      for (const float v : x.values<float>()) {
+        expected.push_back(RoundAndSaturate<std::uint8_t>(v / scale, zero_point));
+      }
+      OnEveryTarget([&] {
+        EXPECT_EQ(ToVector<std::uint8_t>(call.RunOne(0)), expected) << shape << ' ' << scale;
+        // Row-major images, whose layout Run does not choose.
+        Tensor pixels(DType::kUint8, shape, Layout::kChannelsLast);
+        const Tensor s = Scalar(scale), z = Scalar(zero_point);
+        RunKernel(*MakeImageQuantizer(shape, Layout::kRowMajor), {x.view(), s.view(), z.view()},
+                  pixels, 2);
+        EXPECT_EQ(ToVector<std::uint8_t>(Reordered(pixels, Layout::kRowMajor)), expected)
+            << shape << ' ' << scale;
+      });
+    }
+  }
+}
+
+TEST(DequantizeLinear, ImagesOnEveryTarget) {
+  std::mt19937 random(7);
+  for (const std::int64_t channels : {1, 2, 3, 4, 5, 8, 16, 17, 48}) {
+    const Shape shape{1 + channels % 2, channels, static_cast<std::int64_t>(1 + random() % 9),
+                      static_cast<std::int64_t>(1 + random() % 300)};
+    const Tensor x = RandomBytes(shape, DType::kUint8, random);
+    const auto zero_point = static_cast<std::uint8_t>(random());
+    OpCall call("DequantizeLinear", 13);
+    call.In(x.Clone()).Const(Scalar(0.0117f)).Const(Scalar(zero_point));
+    EXPECT_EQ(call.BlockedChoice().inputs[0], Layout::kChannelsLast);
+    F32 expected;
+    for (const int q : x.values<std::uint8_t>()) {
+      expected.push_back(static_cast<float>(q - zero_point) * 0.0117f);
+    }
+    OnEveryTarget([&] {
+      EXPECT_EQ(ToVector<float>(call.RunOne(0)), expected) << shape;
+      const Tensor pixels = Reordered(x, Layout::kChannelsLast);
+      const Tensor s = Scalar(0.0117f), z = Scalar(zero_point);
+      for (const Layout layout : {Layout::kRowMajor, Layout::kBlocked}) {
+        Tensor y(DType::kFloat32, shape, layout);
+        RunKernel(*MakeImageDequantizer(shape, layout), {pixels.view(), s.view(), z.view()}, y, 2);
+        EXPECT_EQ(ToVector<float>(Reordered(y, Layout::kRowMajor)), expected) << shape;
+      }
+    });
+  }
+}
+
+TEST(QuantizeLinear, ImagesOfSeveralScalesAndOfInt8StayRowMajor) {
+  OpCall channels("QuantizeLinear", 13);
+  channels.In(Iota({1, 2, 3, 4})).Const(Vector<float>({1, 2}));
+  channels.Const(Vector<std::uint8_t>({3, 4}));
+  EXPECT_EQ(channels.BlockedChoice().outputs[0], Layout::kRowMajor);
+  channels.RunAll(0);
+  OpCall bytes("QuantizeLinear", 13);
+  bytes.In(Iota({1, 2, 3, 4})).Const(Scalar(0.5f)).Const(Scalar<std::int8_t>(-7));
+  EXPECT_EQ(bytes.BlockedChoice().outputs[0], Layout::kRowMajor);
+  bytes.RunAll(0);
 }
 
 // --- DynamicQuantizeLinear

@@ -6,7 +6,8 @@
 #include <random>
 
 #include "simd/cpu_target.h"
-#include "tests/ops/conv_test_util.h"
+#include "tests/ops/byte_tensors.h"
+#include "tests/ops/op_test_util.h"
 
 namespace tessera {
 namespace {
@@ -53,9 +54,44 @@ TEST_P(ReorderTest, PutsEveryElementInItsPlaceAndBack) {
   }
 }
 
+TEST_P(ReorderTest, PutsEveryByteInItsPlaceAndBack) {
+  std::mt19937 random(2);
+  for (const Shape& shape :
+       {Shape{1, 3, 5, 7}, Shape{2, 16, 3, 4}, Shape{1, 48, 9, 33}, Shape{1, 1, 1, 1},
+        Shape{3, 17, 2, 1}, Shape{1, 64, 70, 64}, Shape{2, 4, 4, 100}, Shape{0, 4, 2, 2},
+        Shape{1, 100, 4, 4}, Shape{1, 5, 1, 17}}) {
+    for (int threads : {1, 3}) {
+      const Tensor planar = RandomBytes(shape, DType::kInt8, random);
+      const ChannelsLastLayout l(shape);
+      Tensor pixels(DType::kInt8, shape, Layout::kChannelsLast);
+      std::fill_n(pixels.data<std::uint8_t>(), pixels.bytes(), std::uint8_t{77});
+      RunKernel(*MakeReorder(shape, Layout::kRowMajor, Layout::kChannelsLast), {planar.view()},
+                pixels, threads);
+      const std::uint8_t* p = planar.data<std::uint8_t>();
+      for (std::int64_t n = 0; n < shape[0]; ++n) {
+        for (std::int64_t c = 0; c < l.pixel_stride; ++c) {
+          for (std::int64_t i = 0; i < shape[2] * shape[3]; ++i) {
+            const int wanted = c < shape[1] ? *p++ : 0;
+            const int got =
+                pixels.data<std::uint8_t>()[n * l.image_stride + i * l.pixel_stride + c];
+            ASSERT_EQ(got, wanted) << shape << " at " << n << ' ' << c << ' ' << i;
+          }
+        }
+      }
+      // Nobody may depend on the channels that pad a pixel.
+      Tensor dirty = Reordered(planar, Layout::kChannelsLast);
+      Tensor back(DType::kInt8, shape);
+      RunKernel(*MakeReorder(shape, Layout::kChannelsLast, Layout::kRowMajor), {dirty.view()}, back,
+                threads);
+      ExpectClose(back, planar, 0);
+    }
+  }
+}
+
 TEST_P(ReorderTest, RefusesWhatIsNoImage) {
   EXPECT_THROW(MakeReorder({1, 2, 3}, Layout::kRowMajor, Layout::kBlocked), Error);
   EXPECT_THROW(MakeReorder({1, 2, 3, 4}, Layout::kBlocked, Layout::kBlocked), Error);
+  EXPECT_THROW(MakeReorder({1, 2, 3, 4}, Layout::kBlocked, Layout::kChannelsLast), Error);
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, ReorderTest, testing::ValuesIn(AvailableCpuTargets()),

@@ -1,0 +1,162 @@
+#include "engine/passes/quantized/quantized_graph.h"
+
+#include <algorithm>
+
+#include "engine/infer.h"
+#include "engine/node_runner.h"
+
+namespace tessera {
+namespace {
+
+// What int8 values are to DequantizeLinear and QuantizeLinear that change nothing but the type.
+constexpr Quantization kSignedBytes{1, 0}, kUnsignedBytes{1, 128};
+
+// A size for every input; `batch` and multiples of 32 where the model leaves it open.
+std::vector<Shape> ExampleShapes(const Graph& graph, std::int64_t batch) {
+  std::vector<Shape> shapes;
+  for (const ValueDecl& decl : graph.input_decls) {
+    Shape shape;
+    for (std::size_t d = 0; d < decl.dims.size(); ++d) {
+      const std::int64_t open = d == 0 ? batch : 64 + 32 * static_cast<std::int64_t>(d);
+      shape.PushBack(decl.dims[d] >= 0 ? decl.dims[d] : open);
+    }
+    shapes.push_back(shape);
+  }
+  return shapes;
+}
+
+}  // namespace
+
+QuantizedGraph::QuantizedGraph(Graph& graph) : graph_(graph) {
+  producers_ = graph_.Producers();
+  consumers_ = graph_.Consumers();
+  InferExampleShapes();
+  old_nodes_ = std::move(graph_.nodes);
+  graph_.nodes.clear();
+}
+
+// Two images, so that what is the same for each of them is told from what is equal by chance; some
+// networks take one only.
+void QuantizedGraph::InferExampleShapes() {
+  shapes_.resize(graph_.values.size());
+  if (graph_.input_decls.size() != graph_.inputs.size() ||
+      !std::ranges::all_of(graph_.input_decls, &ValueDecl::has_shape)) {
+    return;
+  }
+  for (const std::int64_t batch : {2, 1}) {
+    try {
+      Graph example = graph_;
+      InferShapes(example, ExampleShapes(graph_, batch));
+      for (std::size_t v = 0; v < shapes_.size(); ++v) {
+        const TensorInfo& info = example.values[v].info;
+        if (info.present) shapes_[v] = info.shape;
+      }
+      return;
+    } catch (const Error&) {  // not a size that the network takes
+    }
+  }
+}
+
+ValueId QuantizedGraph::Resolve(ValueId value) const {
+  const auto it = replaced_.find(value);
+  return it == replaced_.end() ? value : it->second;
+}
+
+const Node* QuantizedGraph::Producer(ValueId value) const {
+  if (value == kNoValue || static_cast<std::size_t>(value) >= producers_.size()) return nullptr;
+  const int n = producers_[static_cast<std::size_t>(value)];
+  return n < 0 ? nullptr : &old_nodes_[static_cast<std::size_t>(n)];
+}
+
+bool QuantizedGraph::HasOneReader(ValueId value) const {
+  return static_cast<std::size_t>(value) < consumers_.size() &&
+         consumers_[static_cast<std::size_t>(value)].size() == 1 && !graph_.IsOutput(value);
+}
+
+const Shape* QuantizedGraph::FindShape(ValueId value) const {
+  const auto v = static_cast<std::size_t>(value);
+  return value != kNoValue && v < shapes_.size() && shapes_[v] ? &*shapes_[v] : nullptr;
+}
+
+bool QuantizedGraph::HaveSameShape(ValueId a, ValueId b) const {
+  const Shape *of_a = FindShape(a), *of_b = FindShape(b);
+  return of_a != nullptr && of_b != nullptr && *of_a == *of_b;
+}
+
+const Tensor* QuantizedGraph::RealConstant(ValueId value) {
+  if (value == kNoValue) return nullptr;
+  const Tensor* constant = graph_.Constant(value);
+  if (constant == nullptr) {
+    if (const auto it = real_constants_.find(value); it != real_constants_.end()) {
+      return &it->second;
+    }
+    const Node* node = Producer(value);
+    if (node == nullptr || node->op.type != "DequantizeLinear") return nullptr;
+    for (const ValueId in : node->inputs) {
+      if (in != kNoValue && graph_.Constant(in) == nullptr) return nullptr;
+    }
+    SerialParallel serial;
+    std::vector<Tensor> made =
+        NodeRunner(graph_, *node, PlanOptions{}).Run(InputInfos(graph_, *node), serial);
+    constant = &real_constants_.emplace(value, std::move(made[0])).first->second;
+  }
+  return constant->dtype() == DType::kFloat32 ? constant : nullptr;
+}
+
+void QuantizedGraph::Append(Node node) { graph_.nodes.push_back(std::move(node)); }
+
+void QuantizedGraph::Keep(const Node& node) {
+  Node kept = node;
+  for (ValueId& in : kept.inputs) in = Resolve(in);
+  Append(std::move(kept));
+}
+
+ValueId QuantizedGraph::AppendInteger(Node node) {
+  const ValueId out = node.outputs[0];
+  integer_values_.insert(out);
+  Append(std::move(node));
+  return out;
+}
+
+void QuantizedGraph::Replace(ValueId value, ValueId other) { replaced_[value] = other; }
+
+std::optional<QuantizedValue> QuantizedGraph::FindQuantized(ValueId real) const {
+  const auto it = quantized_.find(real);
+  return it == quantized_.end() ? std::nullopt : std::optional(it->second);
+}
+
+ValueId QuantizedGraph::FindUnsigned(ValueId value) const {
+  const auto it = unsigned_.find(value);
+  return it == unsigned_.end() ? kNoValue : it->second;
+}
+
+ValueId QuantizedGraph::Unsigned(ValueId value) {
+  if (const ValueId twin = FindUnsigned(value); twin != kNoValue) return twin;
+  const std::string name = graph_.value(value).name;
+  const ValueId real = AddValue(name + ".real"), twin = AddValue(name + ".unsigned");
+  Append(MakeDequantize(graph_, Resolve(value), kSignedBytes, DType::kInt8, real));
+  Append(MakeQuantize(graph_, real, kUnsignedBytes, DType::kUint8, twin));
+  unsigned_[value] = twin;
+  return twin;
+}
+
+void QuantizedGraph::SetUnsigned(ValueId value, ValueId unsigned_value) {
+  const ValueId real = AddValue(graph_.value(value).name + ".real");
+  Append(MakeDequantize(graph_, unsigned_value, kUnsignedBytes, DType::kUint8, real));
+  Append(MakeQuantize(graph_, real, kSignedBytes, DType::kInt8, value));
+  unsigned_[value] = unsigned_value;
+}
+
+const Node* QuantizedGraph::FindConv(ValueId real) const {
+  const auto it = convs_.find(real);
+  return it == convs_.end() ? nullptr : &it->second;
+}
+
+int QuantizedGraph::Finish() {
+  for (ValueId& out : graph_.outputs) out = Resolve(out);
+  graph_.RemoveDeadNodes();
+  return static_cast<int>(std::ranges::count_if(
+      graph_.nodes, [&](const Node& node) { return integer_values_.contains(node.outputs[0]); }));
+}
+
+}  // namespace tessera

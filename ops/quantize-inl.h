@@ -1,0 +1,165 @@
+// Rounding of vectors to quantised elements, by the definition in ops/quantize.h.
+// Included once per target.
+#if defined(TESSERA_OPS_QUANTIZE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TESSERA_OPS_QUANTIZE_INL_H_
+#undef TESSERA_OPS_QUANTIZE_INL_H_
+#else
+#define TESSERA_OPS_QUANTIZE_INL_H_
+#endif
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "hwy/highway.h"
+#include "ops/quantize.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tessera::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// `value` between two bounds; NaN becomes the lower one.
+template <class V>
+HWY_INLINE V ClampTo(V value, V lowest, V highest) {
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+  return hn::Min(hn::Max(value, lowest), highest);  // the second operand where one is NaN
+#else
+  value = hn::IfThenElse(hn::Gt(value, lowest), value, lowest);
+  return hn::IfThenElse(hn::Lt(value, highest), value, highest);
+#endif
+}
+
+// 1.5 * 2^23: a float of at most 2^22 that is added to it has no bits left for fractions, and is
+// rounded, half to even; the sum's last bits are the integer. Conversions to int32 also look for
+// what does not fit, and take longer.
+inline constexpr float kRoundingShift = 12582912;
+
+// RoundAndSaturate for vectors.
+template <typename Q, class D>
+class Saturation {
+ public:
+  // Saturates at `low` and `high`, values of Q.
+  Saturation(D d, std::int32_t zero_point, std::int32_t low = std::numeric_limits<Q>::min(),
+             std::int32_t high = std::numeric_limits<Q>::max())
+      : lowest_(hn::Set(d, static_cast<float>(low - zero_point))),
+        highest_(hn::Set(d, static_cast<float>(high - zero_point))),
+        shift_(hn::Set(hn::RebindToSigned<D>(),
+                       std::bit_cast<std::int32_t>(kRoundingShift) - zero_point)) {}
+
+  HWY_INLINE hn::Vec<D> Clamp(hn::Vec<D> value) const { return ClampTo(value, lowest_, highest_); }
+
+  // As int32. With kBounded, which asks for |value| of at most 2^21, it is saturated only when
+  // the result is stored as Q.
+  template <bool kBounded = false>
+  HWY_INLINE hn::Vec<hn::RebindToSigned<D>> Run(hn::Vec<D> value) const {
+    const D d;
+    if constexpr (!kBounded) value = Clamp(value);
+    const auto shifted = hn::Add(value, hn::Set(d, kRoundingShift));
+    return hn::Sub(hn::BitCast(hn::RebindToSigned<D>(), shifted), shift_);
+  }
+
+  HWY_INLINE void Store(hn::Vec<D> value, Q* out) const {
+    const hn::Rebind<Q, D> dq;
+    hn::StoreU(hn::DemoteTo(dq, Run(value)), dq, out);
+  }
+
+ private:
+  hn::Vec<D> lowest_, highest_;
+  hn::Vec<hn::RebindToSigned<D>> shift_;
+};
+
+// Quotients by one scale, rounded and saturated to bytes: what Saturation makes of value / scale,
+// to the bit. A division takes longer than all the rest, so that the quotient is taken from a
+// product with the inverse wherever both round to the same integer: unless it is near a tie.
+template <typename Q, class D>
+class Quotient {
+ public:
+  using V = hn::Vec<D>;
+  static_assert(sizeof(Q) == 1);
+
+  Quotient(D d, float scale, std::int32_t zero_point)
+      : saturation_(d, zero_point),
+        scale_(hn::Set(d, scale)),
+        inverse_(hn::Set(d, 1 / scale)),
+        shift_(hn::Set(d, kRoundingShift + static_cast<float>(zero_point))),
+        tie_(hn::Set(d, InverseIsExact(scale) ? 0.5f - kDoubt : -1)) {}
+
+  // Of kVectors vectors, as int32.
+  template <std::size_t kVectors>
+  HWY_INLINE void Run(const V (&value)[kVectors],
+                      hn::Vec<hn::RebindToSigned<D>> (&out)[kVectors]) const {
+    const D d;
+    const hn::RebindToSigned<D> di;
+    V farthest = hn::Zero(d);  // from an integer
+    for (std::size_t i = 0; i < kVectors; ++i) {
+      const V q = saturation_.Clamp(hn::Mul(value[i], inverse_));
+      const V shifted = hn::Add(q, shift_);
+      farthest = hn::Max(farthest, hn::Abs(hn::Sub(q, hn::Sub(shifted, shift_))));
+      out[i] = hn::Sub(hn::BitCast(di, shifted), hn::BitCast(di, hn::Set(d, kRoundingShift)));
+    }
+    if (HWY_LIKELY(hn::AllFalse(d, hn::Gt(farthest, tie_)))) return;
+    for (std::size_t i = 0; i < kVectors; ++i) {
+      out[i] = saturation_.Run(hn::Div(value[i], scale_));
+    }
+  }
+
+  // Of one vector.
+  HWY_INLINE void Store(V value, Q* out) const {
+    const hn::Rebind<Q, D> dq;
+    const V values[1] = {value};
+    hn::Vec<hn::RebindToSigned<D>> q[1];
+    Run(values, q);
+    hn::StoreU(hn::DemoteTo(dq, q[0]), dq, out);
+  }
+
+ private:
+  // Quotients of at most 256, whose relative error is below 1.5 * 2^-23, differ by less.
+  static constexpr float kDoubt = 0x1p-13f;
+
+  // Whether the relative error of 1 / scale is one rounding's, and that of a product with it too
+  // where the product is not far below 1.
+  static bool InverseIsExact(float scale) {
+    return std::abs(scale) >= 0x1p-100f && std::abs(scale) <= 0x1p100f;
+  }
+
+  Saturation<Q, D> saturation_;
+  V scale_, inverse_, shift_, tie_;
+};
+
+// Saturates four vectors of int32 and stores them as 4 * lanes bytes.
+template <class D, class V>
+HWY_INLINE void StoreFourAsBytes(D d, V v0, V v1, V v2, V v3, std::uint8_t* out) {
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (sizeof(v0) == 64) {
+    // Packing leaves four bytes of each vector in each 128 bits.
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i bytes =
+        _mm512_packus_epi16(_mm512_packs_epi32(v0.raw, v1.raw), _mm512_packs_epi32(v2.raw, v3.raw));
+    _mm512_storeu_si512(out, _mm512_permutexvar_epi32(order, bytes));
+    return;
+  }
+#endif
+  const std::size_t lanes = hn::Lanes(d);
+  const hn::Rebind<std::uint8_t, D> d8;
+  hn::StoreU(hn::DemoteTo(d8, v0), d8, out);
+  hn::StoreU(hn::DemoteTo(d8, v1), d8, out + lanes);
+  hn::StoreU(hn::DemoteTo(d8, v2), d8, out + 2 * lanes);
+  hn::StoreU(hn::DemoteTo(d8, v3), d8, out + 3 * lanes);
+}
+
+// Calls step(d, i) for vectors of elements from i on that make up n.
+template <class Step>
+HWY_INLINE void ForVectors(std::int64_t n, const Step& step) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) step(d, i);
+  for (; i < n; ++i) step(hn::CappedTag<float, 1>(), i);
+}
+
+}  // namespace tessera::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

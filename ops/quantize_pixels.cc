@@ -1,0 +1,231 @@
+#include "ops/quantize_pixels.h"
+
+#include <algorithm>
+
+#include "ops/quantize.h"
+#include "ops/reorder_bytes.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/quantize_pixels.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+//
+#include "hwy/highway.h"
+#include "ops/quantize-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tessera::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using D = hn::ScalableTag<float>;
+using DI = hn::RebindToSigned<D>;
+
+// Up to 4 channels: one vector of each makes the pixels, 4 bytes each, of one vector.
+template <std::size_t kChannels>
+void QuantizeFewPlanes(const QuantizedPixels& p, const float* planes, std::size_t plane_stride,
+                       std::uint8_t* pixels) {
+  std::size_t x = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const D d;
+  const DI di;
+  const hn::Repartition<std::uint8_t, D> d8;
+  const Quotient<std::uint8_t, D> quotient(d, p.scale, p.zero_point);
+  for (const std::size_t lanes = hn::Lanes(d); x + lanes <= p.count; x += lanes) {
+    hn::Vec<D> values[kChannels];
+    hn::Vec<DI> q[kChannels];
+    for (std::size_t c = 0; c < kChannels; ++c) {
+      values[c] = hn::LoadU(d, planes + c * plane_stride + x);
+    }
+    quotient.Run(values, q);
+    hn::Vec<DI> pixel = q[0];
+    if constexpr (kChannels > 1) pixel = hn::Or(pixel, hn::ShiftLeft<8>(q[1]));
+    if constexpr (kChannels > 2) pixel = hn::Or(pixel, hn::ShiftLeft<16>(q[2]));
+    if constexpr (kChannels > 3) pixel = hn::Or(pixel, hn::ShiftLeft<24>(q[3]));
+    hn::StoreU(hn::BitCast(d8, pixel), d8, pixels + 4 * x);
+  }
+#endif
+  for (; x < p.count; ++x) {
+    for (std::size_t c = 0; c < kChannels; ++c) {
+      pixels[4 * x + c] =
+          RoundAndSaturate<std::uint8_t>(planes[c * plane_stride + x] / p.scale, p.zero_point);
+    }
+  }
+}
+
+template <std::size_t kChannels>
+void DequantizeFewPlanes(const QuantizedPixels& p, const std::uint8_t* pixels, float* planes,
+                         std::size_t plane_stride) {
+  std::size_t x = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const D d;
+  const DI di;
+  const hn::Repartition<std::uint8_t, D> d8;
+  const auto scale = hn::Set(d, p.scale);
+  const auto zero_point = hn::Set(di, p.zero_point), byte = hn::Set(di, 0xFF);
+  const auto store = [&](hn::Vec<DI> q, std::size_t c) HWY_ATTR {
+    const auto value = hn::ConvertTo(d, hn::Sub(hn::And(q, byte), zero_point));
+    hn::StoreU(hn::Mul(value, scale), d, planes + c * plane_stride + x);
+  };
+  for (const std::size_t lanes = hn::Lanes(d); x + lanes <= p.count; x += lanes) {
+    const auto pixel = hn::BitCast(di, hn::LoadU(d8, pixels + 4 * x));
+    store(pixel, 0);
+    if constexpr (kChannels > 1) store(hn::ShiftRight<8>(pixel), 1);
+    if constexpr (kChannels > 2) store(hn::ShiftRight<16>(pixel), 2);
+    if constexpr (kChannels > 3) store(hn::ShiftRight<24>(pixel), 3);
+  }
+#endif
+  for (; x < p.count; ++x) {
+    for (std::size_t c = 0; c < kChannels; ++c) {
+      const std::int32_t q = pixels[4 * x + c];
+      planes[c * plane_stride + x] = static_cast<float>(q - p.zero_point) * p.scale;
+    }
+  }
+}
+
+// Channels [first, first + lanes) of all pixels; `lanes` is d's.
+template <class DF>
+void QuantizeBlock(DF d, const QuantizedPixels& p, const float* block, std::size_t lanes,
+                   std::uint8_t* pixels) {
+  const Quotient<std::uint8_t, DF> quotient(d, p.scale, p.zero_point);
+  for (std::size_t x = 0; x < p.count; ++x) {
+    quotient.Store(hn::LoadU(d, block + x * lanes), pixels + x * p.pixel_stride);
+  }
+}
+
+template <class DF>
+void DequantizeBlock(DF d, const QuantizedPixels& p, const std::uint8_t* pixels, std::size_t lanes,
+                     float* block) {
+  const hn::Rebind<std::uint8_t, DF> d8;
+  const hn::RebindToSigned<DF> di;
+  const auto scale = hn::Set(d, p.scale);
+  const auto zero_point = hn::Set(di, p.zero_point);
+  for (std::size_t x = 0; x < p.count; ++x) {
+    const auto q = hn::PromoteTo(di, hn::LoadU(d8, pixels + x * p.pixel_stride));
+    hn::StoreU(hn::Mul(hn::ConvertTo(d, hn::Sub(q, zero_point)), scale), d, block + x * lanes);
+  }
+}
+
+// A block is wider than a pixel of 4 bytes: then 4 of its lanes are enough.
+void QuantizeAllBlocks(const QuantizedPixels& p, const float* blocks, std::size_t block_stride,
+                       std::uint8_t* pixels) {
+  const D d;
+  const std::size_t lanes = hn::Lanes(d);
+  if (lanes > p.pixel_stride) {
+    return QuantizeBlock(hn::CappedTag<float, 4>(), p, blocks, lanes, pixels);
+  }
+  for (std::size_t c = 0; c < p.channels; c += lanes) {
+    QuantizeBlock(d, p, blocks + c / lanes * block_stride, lanes, pixels + c);
+  }
+}
+
+void DequantizeAllBlocks(const QuantizedPixels& p, const std::uint8_t* pixels, float* blocks,
+                         std::size_t block_stride) {
+  const D d;
+  const std::size_t lanes = hn::Lanes(d);
+  if (lanes > p.pixel_stride) {
+    return DequantizeBlock(hn::CappedTag<float, 4>(), p, pixels, lanes, blocks);
+  }
+  for (std::size_t c = 0; c < p.channels; c += lanes) {
+    DequantizeBlock(d, p, pixels + c, lanes, blocks + c / lanes * block_stride);
+  }
+}
+
+void QuantizeUpTo4Planes(const QuantizedPixels& p, const float* planes, std::size_t plane_stride,
+                         std::uint8_t* pixels) {
+  switch (p.channels) {
+    case 1:
+      return QuantizeFewPlanes<1>(p, planes, plane_stride, pixels);
+    case 2:
+      return QuantizeFewPlanes<2>(p, planes, plane_stride, pixels);
+    case 3:
+      return QuantizeFewPlanes<3>(p, planes, plane_stride, pixels);
+    default:
+      return QuantizeFewPlanes<4>(p, planes, plane_stride, pixels);
+  }
+}
+
+void DequantizeToUpTo4Planes(const QuantizedPixels& p, const std::uint8_t* pixels, float* planes,
+                             std::size_t plane_stride) {
+  switch (p.channels) {
+    case 1:
+      return DequantizeFewPlanes<1>(p, pixels, planes, plane_stride);
+    case 2:
+      return DequantizeFewPlanes<2>(p, pixels, planes, plane_stride);
+    case 3:
+      return DequantizeFewPlanes<3>(p, pixels, planes, plane_stride);
+    default:
+      return DequantizeFewPlanes<4>(p, pixels, planes, plane_stride);
+  }
+}
+
+}  // namespace tessera::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tessera {
+namespace {
+
+HWY_EXPORT(QuantizeUpTo4Planes);
+HWY_EXPORT(DequantizeToUpTo4Planes);
+HWY_EXPORT(QuantizeAllBlocks);
+HWY_EXPORT(DequantizeAllBlocks);
+
+// Squares of bytes between the rows of planes and pixels.
+constexpr std::size_t kChannels = 16, kPixels = 256;
+
+// Calls square(x, c, count, channels) for parts of at most kPixels pixels and kChannels channels.
+template <class Square>
+void ForSquares(const QuantizedPixels& p, const Square& square) {
+  for (std::size_t x = 0; x < p.count; x += kPixels) {
+    for (std::size_t c = 0; c < p.channels; c += kChannels) {
+      square(x, c, std::min(kPixels, p.count - x), std::min(kChannels, p.channels - c));
+    }
+  }
+}
+
+}  // namespace
+
+void QuantizePlanes(const QuantizedPixels& p, const float* planes, std::size_t plane_stride,
+                    std::uint8_t* pixels) {
+  if (p.channels <= 4) {
+    return HWY_DYNAMIC_DISPATCH(QuantizeUpTo4Planes)(p, planes, plane_stride, pixels);
+  }
+  ForSquares(p, [&](std::size_t x, std::size_t c, std::size_t count, std::size_t channels) {
+    std::uint8_t rows[kChannels * kPixels];
+    for (std::size_t i = 0; i < channels; ++i) {
+      QuantizeRow(planes + (c + i) * plane_stride + x, p.scale, p.zero_point, DType::kUint8,
+                  rows + i * kPixels, static_cast<std::int64_t>(count));
+    }
+    BytePlanesToPixels(rows, kPixels, channels, count, pixels + x * p.pixel_stride + c,
+                       p.pixel_stride);
+  });
+}
+
+void DequantizeToPlanes(const QuantizedPixels& p, const std::uint8_t* pixels, float* planes,
+                        std::size_t plane_stride) {
+  if (p.channels <= 4) {
+    return HWY_DYNAMIC_DISPATCH(DequantizeToUpTo4Planes)(p, pixels, planes, plane_stride);
+  }
+  ForSquares(p, [&](std::size_t x, std::size_t c, std::size_t count, std::size_t channels) {
+    std::uint8_t rows[kChannels * kPixels];
+    BytePixelsToPlanes(pixels + x * p.pixel_stride + c, p.pixel_stride, channels, count, rows,
+                       kPixels);
+    for (std::size_t i = 0; i < channels; ++i) {
+      DequantizeRow(rows + i * kPixels, DType::kUint8, p.scale, p.zero_point,
+                    planes + (c + i) * plane_stride + x, static_cast<std::int64_t>(count));
+    }
+  });
+}
+
+void QuantizeBlocks(const QuantizedPixels& p, const float* blocks, std::size_t block_stride,
+                    std::uint8_t* pixels) {
+  HWY_DYNAMIC_DISPATCH(QuantizeAllBlocks)(p, blocks, block_stride, pixels);
+}
+
+void DequantizeToBlocks(const QuantizedPixels& p, const std::uint8_t* pixels, float* blocks,
+                        std::size_t block_stride) {
+  HWY_DYNAMIC_DISPATCH(DequantizeAllBlocks)(p, pixels, blocks, block_stride);
+}
+
+}  // namespace tessera
+#endif  // HWY_ONCE

@@ -1,0 +1,275 @@
+// The convolution as a product of pixels against plain loops, on every target.
+#include <gmock/gmock.h>
+
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ops/quantized/quantized_conv.h"
+#include "ops/quantized/quantized_pointwise.h"
+#include "tests/every_target.h"
+#include "tests/ops/byte_tensors.h"
+#include "tests/ops/conv_test_util.h"
+#include "tests/ops/quantized/guarded_tensor.h"
+#include "tests/ops/quantized/quantized_conv_cases.h"
+
+namespace tessera {
+namespace {
+
+struct Layer {
+  std::int64_t batch, channels, height, width, out_channels, kernel_h, kernel_w;
+  std::int64_t stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
+  std::int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
+};
+
+class QuantizedGemmConvTest : public TargetTest {
+ protected:
+  template <typename T>
+  T Pick(std::initializer_list<T> values) {
+    return values.begin()[random_() % values.size()];
+  }
+  std::int64_t UpTo(std::int64_t n) { return static_cast<std::int64_t>(random_() % n) + 1; }
+
+  Layer RandomLayer() {
+    Layer l{};
+    l.batch = Pick({1, 1, 1, 2});
+    l.kernel_h = Pick({1, 1, 2, 3, 3, 5});
+    l.kernel_w = Pick({true, true, false}) ? l.kernel_h : UpTo(4);
+    l.stride_h = Pick({1, 1, 2});
+    l.stride_w = Pick({1, 1, 2, 3});
+    const bool dilates = Pick({true, false, false}), has_pads = Pick({true, true, false});
+    l.dilation_h = dilates ? UpTo(2) : 1;
+    l.dilation_w = dilates ? UpTo(3) : 1;
+    for (std::int64_t* pad : {&l.pad_top, &l.pad_left, &l.pad_bottom, &l.pad_right}) {
+      *pad = has_pads ? UpTo(3) - 1 : 0;
+    }
+    l.channels = Pick({UpTo(4), UpTo(20), UpTo(200), std::int64_t{64}, std::int64_t{16}});
+    l.out_channels =
+        Pick({UpTo(4), UpTo(20), UpTo(100), UpTo(200), std::int64_t{64}, std::int64_t{48}});
+    l.height = (l.kernel_h - 1) * l.dilation_h + UpTo(9);
+    l.width = (l.kernel_w - 1) * l.dilation_w + UpTo(Pick({6, 30}));
+    // The reference takes a nanosecond and more a product.
+    const std::int64_t rest =
+        l.batch * l.height * l.width * l.out_channels * l.kernel_h * l.kernel_w;
+    while (l.channels > 4 && rest * l.channels > 2'000'000) l.channels /= 2;
+    return l;
+  }
+
+  // With random operands, activation, addend and type of the output.
+  QuantizedConvCase MakeCase(const Layer& l) {
+    ConvParams p{};
+    p.batch = l.batch;
+    p.in_channels = l.channels;
+    p.in_height = l.height;
+    p.in_width = l.width;
+    p.out_channels = l.out_channels;
+    p.kernel_h = l.kernel_h;
+    p.kernel_w = l.kernel_w;
+    p.stride_h = l.stride_h;
+    p.stride_w = l.stride_w;
+    p.dilation_h = l.dilation_h;
+    p.dilation_w = l.dilation_w;
+    p.pad_top = l.pad_top;
+    p.pad_left = l.pad_left;
+    p.pad_bottom = l.pad_bottom;
+    p.pad_right = l.pad_right;
+    p.groups = 1;
+    return MakeQuantizedConvCase(p, random_);
+  }
+
+  // What the reference gives, row-major.
+  static Tensor Expected(const QuantizedConvCase& c) {
+    const ConvParams& p = c.params.conv;
+    Tensor y(c.params.to_float ? DType::kFloat32 : DType::kUint8,
+             {p.batch, p.out_channels, p.out_height, p.out_width});
+    RunKernel(*MakeReferenceQuantizedConv(c.params, c.constants),
+              Inputs(c.x.view(), c.addend.view()), y, 1);
+    return y;
+  }
+
+  static std::vector<TensorView> Inputs(const TensorView& x, const TensorView& addend) {
+    std::vector<TensorView> inputs(kQuantizedAddend + 1);
+    inputs[0] = x;
+    inputs[kQuantizedAddend] = addend;
+    return inputs;
+  }
+
+  // Runs `c` on tensors with nothing behind them.
+  void Check(const QuantizedConvCase& c) {
+    SCOPED_TRACE(ToString(c));
+    const Tensor expected = Expected(c);
+    const GuardedTensor x(ToChannelsLast(c.x));
+    const GuardedTensor addend(c.params.has_addend ? ToChannelsLast(c.addend) : c.x.Clone());
+    const Layout layout =
+        !c.params.to_float ? Layout::kChannelsLast : Pick({Layout::kBlocked, Layout::kRowMajor});
+    PackCache packs;
+    const auto kernel = MakeQuantizedGemmConv(c.params, c.constants, layout, packs);
+    for (const int threads : {1, 3}) {
+      const GuardedTensor y(expected.dtype(), expected.shape(), layout, 0x5A);
+      Run(*kernel, Inputs(x.view(), c.params.has_addend ? addend.view() : TensorView{}), y,
+          threads);
+      SCOPED_TRACE(
+          StrCat(kernel->name(), ", ", threads, " threads, layout ", static_cast<int>(layout)));
+      if (c.params.to_float) {
+        ExpectSameElements<float>(expected, y.Copy());
+      } else {
+        ExpectSameElements<std::uint8_t>(expected, y.Copy());
+      }
+    }
+  }
+
+  static void Run(const Kernel& kernel, const std::vector<TensorView>& inputs,
+                  const GuardedTensor& y, int threads) {
+    TestThreads team(threads);
+    const std::size_t stride = RoundUp(kernel.ScratchBytesPerThread(), kAlignment);
+    const GuardedTensor scratch(DType::kUint8, {static_cast<std::int64_t>(stride) * threads},
+                                Layout::kRowMajor);
+    const std::vector<TensorView> outputs = {y.view()};
+    kernel.Run({inputs, outputs, team, scratch.data<std::byte>(), stride});
+  }
+};
+
+TEST_P(QuantizedGemmConvTest, RandomLayers) {
+  for (int round = 0; round < 200 && !HasFatalFailure(); ++round) Check(MakeCase(RandomLayer()));
+}
+
+TEST_P(QuantizedGemmConvTest, LayersOfNetworks) {
+  const Layer layers[] = {
+      {1, 3, 31, 33, 16, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1},
+      {1, 3, 9, 350, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
+      {1, 64, 20, 21, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
+      {1, 48, 11, 40, 48, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
+      {1, 32, 9, 12, 64, 5, 5, 2, 2, 1, 1, 2, 2, 2, 2},
+      {1, 16, 24, 25, 72, 1, 1},
+      {2, 96, 16, 16, 24, 1, 1},
+      {1, 240, 7, 9, 40, 1, 1, 2, 2},
+      {1, 96, 8, 8, 2, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},  // heads
+      {1, 96, 16, 16, 4, 1, 1},
+      {1, 64, 9, 200, 3, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
+      {1, 1, 5, 600, 1, 1, 1},
+      {1, 200, 1, 1, 100, 1, 1},
+      {1, 16, 40, 9, 33, 3, 3, 1, 1, 4, 3, 4, 3, 4, 3},
+      {1, 5, 3, 3, 6, 3, 3, 1, 1, 1, 1, 6, 5, 4, 7},  // mostly pads
+  };
+  for (const Layer& layer : layers) {
+    for (int round = 0; round < 3 && !HasFatalFailure(); ++round) Check(MakeCase(layer));
+  }
+}
+
+TEST_P(QuantizedGemmConvTest, NoImages) {
+  Check(MakeCase({0, 16, 5, 5, 16, 1, 1}));
+  Check(MakeCase({0, 16, 5, 5, 3, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1}));
+}
+
+// Products of pairs that int16 cannot hold, and of more channels than one.
+TEST_P(QuantizedGemmConvTest, ExtremesDoNotOverflow) {
+  for (const std::int64_t channels : {20, 3}) {
+    QuantizedConvCase c = MakeCase({1, 64, 6, 7, channels, 1, 1});
+    c.params.conv.epilogue.activation = Activation::kNone;
+    c.params.x.zero_point = 0;
+    std::fill_n(c.constants.weights->data<std::int8_t>(), c.constants.weights->size(),
+                std::int8_t{-128});
+    for (std::uint8_t& x : c.x.values<std::uint8_t>()) x = 255;
+    Check(c);
+  }
+}
+
+// A row of pixels inside of wider ones, as the fused chains have it.
+TEST_P(QuantizedGemmConvTest, PointwiseOnRows) {
+  for (int round = 0; round < 60 && !HasFatalFailure(); ++round) {
+    const Layer random = RandomLayer();
+    const Layer l{1, random.channels, 1, random.width, random.out_channels, 1, 1};
+    QuantizedConvCase c = MakeCase(l);
+    c.params.to_float = false;
+    SCOPED_TRACE(ToString(c));
+    const Tensor expected = Expected(c);
+
+    const std::int64_t in_stride = ChannelsLastLayout::PixelStride(l.channels) + UpTo(40);
+    const std::int64_t out_stride = ChannelsLastLayout::PixelStride(l.out_channels) + UpTo(40);
+    std::vector<std::uint8_t> in(static_cast<std::size_t>(in_stride * l.width), 77);
+    std::vector<std::uint8_t> add(static_cast<std::size_t>(out_stride * l.width), 77), out = add;
+    const auto at = [&](std::int64_t stride, std::int64_t pixel, std::int64_t channel) {
+      return static_cast<std::size_t>(stride * pixel + channel);
+    };
+    for (std::int64_t i = 0; i < l.width; ++i) {
+      for (std::int64_t k = 0; k < l.channels; ++k) {
+        in[at(in_stride, i, k)] = c.x.data<std::uint8_t>()[k * l.width + i];
+      }
+      for (std::int64_t k = 0; c.params.has_addend && k < l.out_channels; ++k) {
+        add[at(out_stride, i, k)] = c.addend.data<std::uint8_t>()[k * l.width + i];
+      }
+    }
+    PackCache packs;
+    const auto plan = MakeQuantizedPointwisePlan(c.params, c.constants, packs);
+    RunQuantizedPointwise(*plan, in.data(), in_stride, l.width,
+                          c.params.has_addend ? add.data() : nullptr, out.data(), out_stride);
+    for (std::int64_t i = 0; i < l.width; ++i) {
+      for (std::int64_t k = 0; k < l.out_channels; ++k) {
+        ASSERT_EQ(out[at(out_stride, i, k)], expected.data<std::uint8_t>()[k * l.width + i])
+            << "pixel " << i << ", channel " << k;
+      }
+      for (std::int64_t k = ChannelsLastLayout::PixelStride(l.out_channels); k < out_stride; ++k) {
+        ASSERT_EQ(out[at(out_stride, i, k)], 77) << "beyond pixel " << i;
+      }
+    }
+  }
+}
+
+// The operator takes these kernels, and the layouts that they want.
+TEST(QuantizedConvOp, OfOneGroupIsAProductOfPixels) {
+  std::mt19937 random(1);
+  OnEveryTarget([&] {
+    for (const std::int64_t channels : {64, 2}) {
+      for (const bool to_float : {false, true}) {
+        OpNode node{.name = "test", .type = "QuantizedConv", .opset = 17, .attributes = {}};
+        if (!to_float) WriteQuantization({0.1f, 3}, "y", node.attributes);
+        const auto constant = [](Tensor t) {
+          TensorInfo info;
+          info.present = true;
+          info.dtype = t.dtype();
+          info.shape = t.shape();
+          info.constant = std::make_shared<const Tensor>(std::move(t));
+          return info;
+        };
+        TensorInfo x;
+        x.present = true;
+        x.dtype = DType::kUint8;
+        x.shape = {1, 32, 9, 9};
+        std::vector<TensorInfo> inputs = {
+            x, constant(RandomBytes({channels, 32, 3, 3}, DType::kInt8, random)),
+            constant(Tensor::FromVector<float>({1}, {0.01f}))};
+        std::vector<TensorInfo> outputs(1);
+        const OpDef& def = *FindOp("QuantizedConv");
+        def.infer({node, inputs, outputs});
+        const LayoutChoice choice = def.layouts({node, inputs, outputs});
+        ASSERT_EQ(choice.inputs[0], Layout::kChannelsLast);
+        ASSERT_EQ(choice.outputs[0], !to_float                  ? Layout::kChannelsLast
+                                     : channels >= FloatLanes() ? Layout::kBlocked
+                                                                : Layout::kRowMajor);
+        inputs[0].layout = choice.inputs[0];
+        outputs[0].layout = choice.outputs[0];
+        PackCache packs;
+        const std::string name(def.prepare({node, inputs, outputs, packs, false})->name());
+        const bool amx = HasAmx() && channels == 64;
+        const bool dot = channels == 2 && FloatLanes() >= 4;
+        EXPECT_THAT(name, testing::HasSubstr(amx ? "amx" : dot ? "3x3_dot" : "3x3_gemm"));
+        EXPECT_EQ(def.prepare({node, inputs, outputs, packs, true})->name(),
+                  "quantized_conv_reference");
+      }
+    }
+  });
+}
+
+TEST(QuantizedPointwise, RefusesOtherConvolutions) {
+  OpNode node{.name = "test", .type = "QuantizedConv", .opset = 17, .attributes = {}};
+  WriteQuantization({1, 0}, "y", node.attributes);
+  const QuantizedConvParams p = ReadQuantizedConv(node, {1, 4, 5, 5}, {2, 4, 3, 3}, false);
+  PackCache packs;
+  EXPECT_THROW(MakeQuantizedPointwisePlan(p, {}, packs), Error);
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, QuantizedGemmConvTest, testing::ValuesIn(AvailableCpuTargets()));
+
+}  // namespace
+}  // namespace tessera
