@@ -1,10 +1,12 @@
 #include "apps/option_values.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <system_error>
 #include <vector>
 
+#include "ops/error.h"
 #include "pipeline/read_number.h"
 
 namespace tessera {
@@ -18,6 +20,32 @@ std::vector<std::string_view> Split(std::string_view text, char separator) {
     if (end == std::string_view::npos) return parts;
     text.remove_prefix(end + 1);
   }
+}
+
+constexpr double kMaxCoordinate = 1e9;
+
+// Without the spaces in front.
+std::string_view Trimmed(std::string_view text) {
+  return text.substr(std::min(text.find_first_not_of(' '), text.size()));
+}
+
+std::optional<Box> ReadBoxText(std::string_view text) {
+  std::array<double, 4> values;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i > 0 && text.starts_with(',')) text = Trimmed(text.substr(1));
+    const std::size_t end = std::min(text.find_first_of(", "), text.size());
+    const auto value = ReadNumber(text.substr(0, end), -kMaxCoordinate, kMaxCoordinate);
+    if (!value) return std::nullopt;
+    values[i] = *value;
+    text = Trimmed(text.substr(end));
+  }
+  if (!text.empty()) return std::nullopt;
+  return Box{values[0], values[1], values[2], values[3]};
+}
+
+// Of a box, with a mistake in it, rather than the name of a file.
+bool LooksLikeNumbers(std::string_view text) {
+  return text.find_first_not_of("0123456789+-.,; ") == std::string_view::npos;
 }
 
 }  // namespace
@@ -55,6 +83,16 @@ std::optional<Workers> ReadWorkers(std::string_view text) {
   if (numbers.size() == 3)
     return Workers{.run = numbers[1], .load = numbers[0], .save = numbers[2]};
   return std::nullopt;
+}
+
+std::optional<InitialBox> ReadInitialBox(const std::string& text) {
+  if (const std::optional<Box> box = ReadBoxText(text)) {
+    Require(box->width > 0 && box->height > 0, "--init ", text, ": the box is empty");
+    return InitialBox{box, {}};
+  }
+  std::error_code error;
+  if (LooksLikeNumbers(text) && !std::filesystem::exists(text, error)) return std::nullopt;
+  return InitialBox{std::nullopt, text};
 }
 
 }  // namespace tessera

@@ -3,8 +3,12 @@
 
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
+#include <string>
 #include <string_view>
+
+#include "pipeline/tracking/box.h"
 
 namespace tessera {
 
@@ -21,5 +25,16 @@ struct Workers {
   std::optional<int> load, save;
 };
 std::optional<Workers> ReadWorkers(std::string_view text);
+
+// Where a target is in a first frame.
+struct InitialBox {
+  std::optional<Box> box;
+  std::filesystem::path file;  // instead, for ReadBox
+};
+// "x,y,w,h" or "x y w h" (with '.' in every locale), or the name of a file. nullopt for numbers
+// that are no box. Throws Error if the box is empty.
+std::optional<InitialBox> ReadInitialBox(const std::string& text);
+inline constexpr std::string_view kInitialBoxWanted =
+    "X,Y,W,H, the upper left corner and the size of a box, or a file that holds them";
 
 }  // namespace tessera

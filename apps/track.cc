@@ -23,6 +23,7 @@
 #include "pipeline/atomic_file.h"
 #include "pipeline/display_name.h"
 #include "pipeline/format_text.h"
+#include "pipeline/quantization/int8_tracker.h"
 #include "pipeline/tracking/ground_truth.h"
 #include "pipeline/tracking/track_metrics.h"
 #include "pipeline/tracking/track_steps.h"
@@ -43,11 +44,14 @@ std::atomic<bool> the_run_began = false;  // before that there is nothing to be 
 class Events final : public TrackEvents {
  public:
   // `picture_rate`: frames a second, where they do not tell their time.
+  // `int8`, if not null, makes another tracker when it is known where the target is.
   Events(const TrackArguments& arguments, const GroundTruth& truth,
-         std::optional<double> picture_rate, TrackOutputs& outputs, TrackProgress& progress,
-         TrackWindow* window)
+         std::optional<double> picture_rate, Tracker& tracker, Int8Tracker* int8,
+         TrackOutputs& outputs, TrackProgress& progress, TrackWindow* window)
       : arguments_(arguments),
         truth_(truth),
+        tracker_(tracker),
+        int8_(int8),
         picture_rate_(picture_rate),
         outputs_(outputs),
         progress_(progress),
@@ -55,6 +59,16 @@ class Events final : public TrackEvents {
 
   Box Start(const Frame& first) override {
     outputs_.Started(first);
+    const Box box = FirstBox(first);
+    if (int8_ != nullptr) {
+      int8_->Quantize(arguments_.input, first, box,
+                      [this](const std::string& note) { progress_.Noted(note); });
+      tracker_ = int8_->Make();
+    }
+    return box;
+  }
+
+  Box FirstBox(const Frame& first) {
     if (arguments_.box) return *arguments_.box;
     if (const auto known = truth_.find(first.number); known != truth_.end()) return known->second;
     Require(window_ != nullptr, DisplayName(arguments_.ground_truth), ": has no box for frame ",
@@ -88,6 +102,8 @@ class Events final : public TrackEvents {
  private:
   const TrackArguments& arguments_;
   const GroundTruth& truth_;
+  Tracker& tracker_;
+  Int8Tracker* const int8_;
   const std::optional<double> picture_rate_;
   TrackOutputs& outputs_;
   TrackProgress& progress_;
@@ -162,7 +178,9 @@ int Run(TrackArguments& arguments) {
     if (arguments.display) ConnectToDisplay();
     CpuBudget::OfProcess().Limit(arguments.threads);
     cv::setNumThreads(1);  // frames are read, drawn and written beside, by a thread each
-    Tracker tracker = LoadTracker(arguments.tracker, arguments.threads);
+    std::optional<Int8Tracker> int8;
+    if (arguments.int8) int8.emplace(arguments.tracker, ModelCache::OfUser(), arguments.threads);
+    Tracker tracker = int8 ? int8->Make() : LoadTracker(arguments.tracker, arguments.threads);
 
     code = kInputFailed;
     arguments.source.stop = &the_stop;
@@ -192,7 +210,9 @@ int Run(TrackArguments& arguments) {
     // A live source has a pace of its own.
     if (arguments.display) window.emplace(info.live ? 0 : rate, the_stop);
     TrackProgress progress(info.frames, arguments.quiet);
-    Events events(arguments, truth, picture_rate, outputs, progress, window ? &*window : nullptr);
+    Events events(arguments, truth, picture_rate, tracker,
+                  int8 && !int8->complete() ? &*int8 : nullptr, outputs, progress,
+                  window ? &*window : nullptr);
     TrackPainter painter;
     const TrackSummary summary =
         TrackVideo(source, tracker, events, sink.get(), &painter, the_stop);

@@ -1,10 +1,6 @@
 #include "apps/track_arguments.h"
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "apps/command_options.h"
@@ -18,50 +14,19 @@ namespace tessera {
 namespace {
 
 constexpr std::int64_t kMaxFrame = std::int64_t{1} << 40;
-constexpr double kMaxCoordinate = 1e9;
-
-// Without the spaces in front.
-std::string_view Trimmed(std::string_view text) {
-  return text.substr(std::min(text.find_first_not_of(' '), text.size()));
-}
-
-// x,y,w,h or x y w h, with '.' in every locale.
-std::optional<Box> ReadBoxText(std::string_view text) {
-  std::array<double, 4> values;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (i > 0 && text.starts_with(',')) text = Trimmed(text.substr(1));
-    const std::size_t end = std::min(text.find_first_of(", "), text.size());
-    const auto value = ReadNumber(text.substr(0, end), -kMaxCoordinate, kMaxCoordinate);
-    if (!value) return std::nullopt;
-    values[i] = *value;
-    text = Trimmed(text.substr(end));
-  }
-  if (!text.empty()) return std::nullopt;
-  return Box{values[0], values[1], values[2], values[3]};
-}
-
-// Of a box, with a mistake in it, rather than the name of a file.
-bool LooksLikeNumbers(std::string_view text) {
-  return text.find_first_not_of("0123456789+-.,; ") == std::string_view::npos;
-}
 
 void AddTargetOptions(Options& options, TrackArguments& arguments) {
   options.Group("Target");
   const auto init = [&arguments](const std::string& text) {
-    arguments.box = ReadBoxText(text);
-    if (arguments.box) {
-      Require(arguments.box->width > 0 && arguments.box->height > 0, "--init ", text,
-              ": the box is empty");
-    } else {
-      arguments.box_file = text;
+    const std::optional<InitialBox> initial = ReadInitialBox(text);
+    if (initial) {
+      arguments.box = initial->box;
+      arguments.box_file = initial->file;
     }
-    std::error_code error;
-    return arguments.box || !LooksLikeNumbers(text) ||
-           std::filesystem::exists(arguments.box_file, error);
+    return initial.has_value();
   };
-  options.Text("-b,--init", "X,Y,W,H|FILE",
-               "X,Y,W,H, the upper left corner and the size of a box, or a file that holds them",
-               init, "Box of the target in the first frame, in pixels");
+  options.Text("-b,--init", "X,Y,W,H|FILE", std::string(kInitialBoxWanted), init,
+               "Box of the target in the first frame, in pixels");
   options.Flag("-d,--display", arguments.display,
                "Show a window; the mouse draws the box, s draws anew, q ends");
   options.Path("-g,--groundtruth", "FILE", arguments.ground_truth,
@@ -75,6 +40,10 @@ void AddModelOptions(Options& options, TrackArguments& arguments) {
   options.Path("--head", "FILE", arguments.tracker.head, "ONNX file of the head");
   options.Name("--variant", "v1|v2|v3|FILE", arguments.tracker.variant,
                "NanoTrack's version (default: that of these shapes), or text file");
+  options.Choice<bool>(
+      "--precision", {{"fp32", false}, {"int8", true}},
+      [&arguments](bool int8) { arguments.int8 = int8; },
+      "int8: quantise the networks by the first frames, once (default: fp32)");
   options.Whole("-t,--threads", "N", 1, kMaxThreads, arguments.threads,
                 "CPUs for the network (default: all); reading, writing come on top");
 }

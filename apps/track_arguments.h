@@ -20,6 +20,7 @@ struct TrackArguments {
   bool start_given = false;
   std::optional<double> picture_rate;  // frames a second
   TrackerFiles tracker;
+  bool int8 = false;  // it is to compute with 8-bit integers
   int threads = 1;
 
   // Of the target in the first frame: the box, or a file for pipeline's ReadBox.

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "apps/interrupt.h"
+#include "apps/message.h"
 #include "apps/program.h"
 #include "apps/progress_display.h"
 #include "apps/upscale_arguments.h"
@@ -27,6 +29,7 @@
 #include "pipeline/file_list.h"
 #include "pipeline/format_text.h"
 #include "pipeline/limited_model.h"
+#include "pipeline/quantization/picture_samples.h"
 
 namespace {
 
@@ -101,6 +104,23 @@ std::string ScaleText(const UpscaleArguments& arguments, const TileModel& model)
   return Shortest(static_cast<double>(own.scale_num) / static_cast<double>(own.scale_den));
 }
 
+// Puts the quantised model in the place of the float one, unless no picture can be read.
+void Quantize(const UpscaleArguments& arguments, const FileList& list, ChosenModel& chosen,
+              std::unique_ptr<TileModel>& model) {
+  std::vector<std::filesystem::path> inputs;
+  for (const ListedFile& file : list.files) inputs.push_back(file.input);
+  auto samples = SampleFirst(inputs, chosen.CalibrationShape(), kQuickSampleTiles, arguments.read);
+  if (!samples) return;
+  const bool silent = arguments.quiet || arguments.progress == ProgressMode::kJson ||
+                      arguments.progress == ProgressMode::kNone;
+  const Int8Note note = [silent](const std::string& text) {
+    if (!silent) Say(text);
+  };
+  note(StrCat("making an int8 model of ", model->name(), ", calibrated with ",
+              InputName(samples->file)));
+  model = chosen.Quantize(std::move(samples->samples), note);
+}
+
 // Read by the thread that ends the process; never destroyed, as nobody knows when that will be.
 std::atomic<UpscaleProgress*> the_progress = nullptr;
 
@@ -111,13 +131,15 @@ int Run(UpscaleArguments& arguments) {
   bool into_folder = false;
   try {
     CpuBudget::OfProcess().Limit(arguments.tiles.threads);
-    auto model = LoadModel(arguments.model, arguments.job.size.scale);
+    ChosenModel chosen(arguments.model, arguments.job.size.scale, arguments.int8);
+    auto model = chosen.Load();
     arguments.list.scale = ScaleText(arguments, *model);
+    FileList list = ListFiles(arguments.list);
+    RequireEffects(arguments, list);
+    if (chosen.must_quantize() && !arguments.dry_run) Quantize(arguments, list, chosen, model);
     // The CPUs are for all files in work together.
     upscaler.emplace(MakeLimitedModel(std::move(model), arguments.tiles.threads), arguments.tiles,
                      arguments.picture);
-    FileList list = ListFiles(arguments.list);
-    RequireEffects(arguments, list);
     files = MakeBatch(arguments, list);
     into_folder = list.into_folder;
     if (!arguments.dry_run) PrepareOutputFolders(arguments.list, list);

@@ -96,6 +96,10 @@ void AddModelOptions(Options& options, UpscaleArguments& arguments) {
   };
   options.Text("--denoise", "D", "a number from 0 to 1", denoise,
                "Or -dn: D of realesr-general-x4v3, 1-D of its -wdn twin");
+  options.Choice<bool>(
+      "--precision", {{"fp32", false}, {"int8", true}},
+      [&arguments](bool int8) { arguments.int8 = int8; },
+      "int8: quantise the model by the first picture, once (default: fp32)");
   options.Flag("-x,--tta", model.self_ensemble, "Average 8 flips and rotations (8 times as long)");
   options.Flag("--list-models", arguments.list_models, "Show the models that have names");
 }

@@ -21,7 +21,8 @@ struct UpscaleArguments {
 
   ListOptions list;
   ModelChoice model;
-  FileJob job;  // for all files, but for output and format
+  bool int8 = false;  // it is to compute with 8-bit integers
+  FileJob job;        // for all files, but for output and format
   PictureOptions picture;
   bool background_given = false;
   TileOptions tiles;

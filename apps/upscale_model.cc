@@ -8,12 +8,16 @@
 #include <utility>
 
 #include "apps/message.h"
+#include "engine/blend.h"
 #include "engine/model_file.h"
+#include "engine/onnx_import.h"
 #include "engine/session.h"
 #include "models/builtin_models.h"
 #include "models/model_search.h"
 #include "ops/error.h"
 #include "pipeline/display_name.h"
+#include "pipeline/quantization/int8_pictures.h"
+#include "pipeline/quantization/picture_samples.h"
 #include "pipeline/self_ensemble.h"
 #include "pipeline/session_model.h"
 
@@ -45,9 +49,10 @@ std::unique_ptr<TileModel> Load(const NamedModel& model) {
                           ShownName(model));
 }
 
-std::unique_ptr<TileModel> LoadBlend(const NamedModel& a, const NamedModel& b, double weight) {
-  return MakeSessionModel(Session::LoadBlend(SourceOf(a), SourceOf(b), static_cast<float>(weight)),
-                          StrCat(ShownName(a), " with ", ShownName(b)));
+Graph Import(const ModelSource& source) {
+  if (const auto* path = std::get_if<fs::path>(&source)) return ImportModel(*path);
+  const ModelBytes& bytes = std::get<ModelBytes>(source);
+  return ImportOnnx(bytes.onnx, bytes.name, {});
 }
 
 // By name or, if it may be one, by file.
@@ -76,7 +81,8 @@ void PrintRow(const std::string& name, const std::string& scale, const std::stri
 
 }  // namespace
 
-std::unique_ptr<TileModel> LoadModel(const ModelChoice& choice, std::optional<double> scale) {
+ChosenModel::ChosenModel(const ModelChoice& choice, std::optional<double> scale, bool int8)
+    : self_ensemble_(choice.self_ensemble) {
   std::vector<fs::path> folders = ModelFolders(choice.path);
   std::string name = choice.model;
   std::error_code error;
@@ -95,18 +101,49 @@ std::unique_ptr<TileModel> LoadModel(const ModelChoice& choice, std::optional<do
   if (name.empty()) name = DefaultModel(scale.value_or(kDefaultScale)).name;
 
   const NamedModel found = Find(name, folders, may_be_file);
-  std::unique_ptr<TileModel> model;
+  source_ = SourceOf(found);
+  shown_name_ = ShownName(found);
+  std::optional<NamedModel> other;
   if (choice.denoise) {
     Require(found.name == kDenoising, "--denoise is for ", kDenoising, " with ", kKeepingNoise,
             " beside it, not for ", ShownName(found));
     folders.insert(folders.begin(), found.file.parent_path());
-    model = LoadBlend(found, Find(kKeepingNoise, folders, false), 1 - *choice.denoise);
+    other = Find(kKeepingNoise, folders, false);
+    weight_ = static_cast<float>(1 - *choice.denoise);
   } else if (choice.blend) {
-    model = LoadBlend(found, Find(choice.blend->model, folders), choice.blend->weight);
-  } else {
-    model = Load(found);
+    other = Find(choice.blend->model, folders);
+    weight_ = static_cast<float>(choice.blend->weight);
   }
-  return choice.self_ensemble ? MakeSelfEnsemble(std::move(model)) : std::move(model);
+  if (other) {
+    other_ = SourceOf(*other);
+    shown_name_ = StrCat(shown_name_, " with ", ShownName(*other));
+  }
+  if (!int8) return;
+  Graph graph = Import(source_);
+  if (other_) graph = BlendWeights(std::move(graph), Import(*other_), weight_);
+  network_.emplace(std::move(graph), ModelCache::OfUser());
+  int8_ = network_->Find();
+}
+
+std::unique_ptr<TileModel> ChosenModel::Make(std::shared_ptr<Session> session) const {
+  auto model = MakeSessionModel(std::move(session), shown_name_);
+  return self_ensemble_ ? MakeSelfEnsemble(std::move(model)) : std::move(model);
+}
+
+std::unique_ptr<TileModel> ChosenModel::Load() {
+  if (network_) return Make(int8_ != nullptr ? int8_ : network_->LoadFloat());
+  if (other_) return Make(Session::LoadBlend(source_, *other_, weight_));
+  if (const auto* path = std::get_if<fs::path>(&source_)) return Make(Session::Load(*path));
+  const ModelBytes& bytes = std::get<ModelBytes>(source_);
+  return Make(Session::LoadFromMemory(bytes.onnx, bytes.name));
+}
+
+Shape ChosenModel::CalibrationShape() const { return FindTileShape(*network_->LoadFloat()); }
+
+std::unique_ptr<TileModel> ChosenModel::Quantize(std::vector<Sample> samples,
+                                                 const Int8Note& note) {
+  int8_ = QuantizeForPictures(*network_, std::move(samples), note);
+  return Make(int8_);
 }
 
 void PrintModels(const std::vector<fs::path>& path) {

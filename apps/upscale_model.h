@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/session.h"
+#include "pipeline/quantization/int8_network.h"
 #include "pipeline/tile_model.h"
 
 namespace tessera {
@@ -25,9 +27,32 @@ struct ModelChoice {
   bool self_ensemble = false;  // the mean over flips and rotations
 };
 
-// The model that is chosen; if none is, the built-in one for `scale`. Throws Error if there is no
-// such model, it is none for pictures, or models do not fit each other.
-std::unique_ptr<TileModel> LoadModel(const ModelChoice& choice, std::optional<double> scale);
+// The model that is chosen; if none is, the built-in one for `scale`. All throw Error if there is
+// no such model, it is none for pictures, or models do not fit each other.
+class ChosenModel {
+ public:
+  // Looks for it. `int8`: it is to compute with 8-bit integers.
+  ChosenModel(const ModelChoice& choice, std::optional<double> scale, bool int8);
+
+  // The model; with int8, the float one if there is none with integers yet.
+  std::unique_ptr<TileModel> Load();
+  // Whether it is the float one and Quantize is to make another.
+  bool must_quantize() const { return network_ && int8_ == nullptr; }
+  // The input that it is to be calibrated with.
+  Shape CalibrationShape() const;
+  std::unique_ptr<TileModel> Quantize(std::vector<Sample> samples, const Int8Note& note);
+
+ private:
+  std::unique_ptr<TileModel> Make(std::shared_ptr<Session> session) const;
+
+  ModelSource source_;
+  std::optional<ModelSource> other_;  // that is mixed in
+  float weight_ = 0;                  // of it
+  std::string shown_name_;
+  bool self_ensemble_ = false;
+  std::optional<Int8Network> network_;
+  std::shared_ptr<Session> int8_;
+};
 
 // Prints a table of all models that have a name. What is wrong with a file is said on stderr.
 void PrintModels(const std::vector<std::filesystem::path>& path);

@@ -2,6 +2,7 @@
 // https://onnx.ai/onnx/operators/onnx__Concat.html
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "ops/op.h"
@@ -109,13 +110,17 @@ class ConcatKernel final : public Kernel {
   std::vector<Task> tasks_;
 };
 
-// Bytes of a few words, mostly.
+// The channels of a pixel. Sizes that are known make moves of what would be calls.
 void CopyBytes(const std::uint8_t* from, std::int64_t n, std::uint8_t* to) {
   std::int64_t i = 0;
-  for (; i + 16 <= n; i += 16) std::memcpy(to + i, from + i, 16);
-  if (n & 8) std::memcpy(to + i, from + i, 8), i += 8;
-  if (n & 4) std::memcpy(to + i, from + i, 4), i += 4;
-  for (; i < n; ++i) to[i] = from[i];
+  const auto copy = [&](auto size) {
+    std::memcpy(to + i, from + i, size);
+    i += static_cast<std::int64_t>(size());
+  };
+  while (i + 16 <= n) copy(std::integral_constant<std::size_t, 16>());
+  if (n & 8) copy(std::integral_constant<std::size_t, 8>());
+  if (n & 4) copy(std::integral_constant<std::size_t, 4>());
+  while (i < n) copy(std::integral_constant<std::size_t, 1>());
 }
 
 // Of channels that are last: pixel by pixel.

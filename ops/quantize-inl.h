@@ -50,10 +50,13 @@ class Saturation {
 
   HWY_INLINE hn::Vec<D> Clamp(hn::Vec<D> value) const { return ClampTo(value, lowest_, highest_); }
 
-  // As int32.
+  // As int32. With kBounded, which asks for |value| of at most 2^21, it is saturated only when
+  // the result is stored as Q.
+  template <bool kBounded = false>
   HWY_INLINE hn::Vec<hn::RebindToSigned<D>> Run(hn::Vec<D> value) const {
     const D d;
-    const auto shifted = hn::Add(Clamp(value), hn::Set(d, kRoundingShift));
+    if constexpr (!kBounded) value = Clamp(value);
+    const auto shifted = hn::Add(value, hn::Set(d, kRoundingShift));
     return hn::Sub(hn::BitCast(hn::RebindToSigned<D>(), shifted), shift_);
   }
 
@@ -124,6 +127,27 @@ class Quotient {
   Saturation<Q, D> saturation_;
   V scale_, inverse_, shift_, tie_;
 };
+
+// Saturates four vectors of int32 and stores them as 4 * lanes bytes.
+template <class D, class V>
+HWY_INLINE void StoreFourAsBytes(D d, V v0, V v1, V v2, V v3, std::uint8_t* out) {
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (sizeof(v0) == 64) {
+    // Packing leaves four bytes of each vector in each 128 bits.
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i bytes =
+        _mm512_packus_epi16(_mm512_packs_epi32(v0.raw, v1.raw), _mm512_packs_epi32(v2.raw, v3.raw));
+    _mm512_storeu_si512(out, _mm512_permutexvar_epi32(order, bytes));
+    return;
+  }
+#endif
+  const std::size_t lanes = hn::Lanes(d);
+  const hn::Rebind<std::uint8_t, D> d8;
+  hn::StoreU(hn::DemoteTo(d8, v0), d8, out);
+  hn::StoreU(hn::DemoteTo(d8, v1), d8, out + lanes);
+  hn::StoreU(hn::DemoteTo(d8, v2), d8, out + 2 * lanes);
+  hn::StoreU(hn::DemoteTo(d8, v3), d8, out + 3 * lanes);
+}
 
 // Calls step(d, i) for vectors of elements from i on that make up n.
 template <class Step>

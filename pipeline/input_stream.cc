@@ -1,6 +1,7 @@
 #include "pipeline/input_stream.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <cstring>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "ops/error.h"
 #include "pipeline/require_system.h"
@@ -145,6 +147,38 @@ FilePtr MakeSeekable(FilePtr file, std::size_t limit) {
   auto memory = std::make_unique<Memory>();
   memory->bytes = ReadToEnd(file.get(), limit);
   return Open(std::move(memory), ReadMemory, SeekMemory);
+}
+
+RepeatableStandardInput::RepeatableStandardInput() {
+  struct stat status = {};
+  RequireSystem(::fstat(STDIN_FILENO, &status) == 0, "cannot read");
+  if (S_ISREG(status.st_mode)) {
+    start_ = ::lseek(STDIN_FILENO, 0, SEEK_CUR);
+    RequireSystem(start_ >= 0, "cannot read");
+    return;
+  }
+  const int memory = ::memfd_create("input", MFD_CLOEXEC);
+  RequireSystem(memory >= 0, "cannot be held in memory");
+  const FilePtr copy(::fdopen(memory, "wb"));
+  if (copy == nullptr) {
+    ::close(memory);
+    throw std::bad_alloc();
+  }
+  const FilePtr input = OpenInput("-");
+  std::vector<char> block(std::size_t{1} << 18);
+  std::size_t size = 0;
+  while ((size = std::fread(block.data(), 1, block.size(), input.get())) > 0) {
+    RequireSystem(std::fwrite(block.data(), 1, size, copy.get()) == size,
+                  "cannot be held in memory");
+  }
+  RequireSystem(!std::ferror(input.get()), "cannot read");
+  RequireSystem(std::fflush(copy.get()) == 0, "cannot be held in memory");
+  RequireSystem(::dup2(memory, STDIN_FILENO) == STDIN_FILENO, "cannot be held in memory");
+  Rewind();
+}
+
+void RepeatableStandardInput::Rewind() const {
+  RequireSystem(::lseek(STDIN_FILENO, start_, SEEK_SET) == start_, "cannot read again");
 }
 
 std::size_t FileSize(std::FILE* file) {

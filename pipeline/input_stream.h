@@ -1,6 +1,8 @@
 // Files, pipes and standard input as streams that a picture can be read from.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdio>
 #include <filesystem>
@@ -32,6 +34,19 @@ std::string ReadToEnd(std::FILE* file, std::size_t limit);
 // A stream that can seek, with the same bytes: the file itself, or else a copy of it in memory of
 // at most `limit` bytes. Throws Error as ReadToEnd does.
 FilePtr MakeSeekable(FilePtr file, std::size_t limit);
+
+// Standard input, to be read more than once. Takes what comes through a pipe into memory, all of
+// it.
+class RepeatableStandardInput {
+ public:
+  // Throws Error with the system's reason if it cannot be read.
+  RepeatableStandardInput();
+  // The next that opens it begins where the first did.
+  void Rewind() const;
+
+ private:
+  off_t start_ = 0;
+};
 
 // The length of a stream that can seek. Leaves it at its start.
 std::size_t FileSize(std::FILE* file);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/op.h"
+#include "simd/cpu_target.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/quantized/byte_table.cc"
@@ -69,8 +70,10 @@ HWY_INLINE std::int64_t LookUpByShuffles([[maybe_unused]] const std::uint8_t* ta
 
 void LookUp(const std::uint8_t* table, const std::uint8_t* in, std::uint8_t* out, std::int64_t n) {
 #if HWY_TARGET == HWY_AVX3
+  // CPUs without VNNI have none: there, and in their stead, the shuffles run.
   static const bool has_vbmi = __builtin_cpu_supports("avx512vbmi");
-  std::int64_t i = has_vbmi ? LookUpByPermutation(table, in, out, n) : std::int64_t{0};
+  const bool permutes = has_vbmi && HasVnni();
+  std::int64_t i = permutes ? LookUpByPermutation(table, in, out, n) : std::int64_t{0};
 #else
   std::int64_t i = 0;
 #endif

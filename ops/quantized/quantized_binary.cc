@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "ops/quantize.h"
 #include "ops/quantized/quantized_conv.h"
@@ -144,9 +145,11 @@ class PixelQuantizedScale final : public Kernel {
       const std::int64_t image = task / tasks, first = task % tasks * bytes;
       const float* g = context.inputs[1].data<const float>() + image * pixels_.channels;
       auto* factors = context.Scratch<float>(thread);
-      for (std::int64_t i = 0; i < period; ++i) {
-        const std::int64_t c = i % stride;
-        factors[i] = c < pixels_.channels ? g[c] * p_.factor : 0;
+      for (std::int64_t c = 0; c < stride; ++c) {
+        factors[c] = c < pixels_.channels ? g[c] * p_.factor : 0;
+      }
+      for (std::int64_t i = stride; i < period; i += stride) {
+        std::copy_n(factors, stride, factors + i);
       }
       const std::int64_t at = image * pixels_.image_stride + first;
       ScaleByteRow(p_, context.inputs[0].data<const std::uint8_t>() + at, factors, period,
@@ -156,8 +159,8 @@ class PixelQuantizedScale final : public Kernel {
   }
 
  private:
-  // Of the factors: several pixels, if they are short.
-  std::int64_t Period() const { return std::max<std::int64_t>(16, pixels_.pixel_stride); }
+  // Of the factors: several pixels, so that no vector is cut.
+  std::int64_t Period() const { return std::lcm<std::int64_t>(64, pixels_.pixel_stride); }
 
   QuantizedScaleParams p_;
   ChannelsLastLayout pixels_;

@@ -40,7 +40,7 @@ struct QuantizedScaleParams {
 };
 
 // out[i] = in[i] times factors[i % period], where G's elements have been multiplied with p.factor,
-// for i < n. `period` is 1 or a multiple of 16. `out` may be `in`.
+// for i < n. `period` is 1 or a multiple of 64. `out` may be `in`.
 void ScaleByteRow(const QuantizedScaleParams& p, const std::uint8_t* in, const float* factors,
                   std::int64_t period, std::uint8_t* out, std::int64_t n);
 

@@ -34,9 +34,6 @@ std::unique_ptr<Kernel> MakePointwise(QuantizedConvParams params,
                                       PackCache& packs) {
   params.conv.batch = 1;
   params.conv.in_height = params.conv.out_height = rows;
-  if (auto kernel = MakeQuantizedAmxConv(params, constants, Layout::kChannelsLast, packs)) {
-    return kernel;
-  }
   return MakeQuantizedGemmConv(params, constants, Layout::kChannelsLast, packs);
 }
 

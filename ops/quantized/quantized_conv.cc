@@ -89,10 +89,6 @@ std::unique_ptr<Kernel> PrepareQuantizedConv(const PrepareContext& context) {
   const bool fast = !context.reference && context.inputs[0].layout == Layout::kChannelsLast;
   switch (fast ? ChooseKind(p) : KernelKind::kReference) {
     case KernelKind::kGemm:
-      if (auto kernel =
-              MakeQuantizedAmxConv(p, constants, context.outputs[0].layout, context.packs)) {
-        return kernel;
-      }
       return MakeQuantizedGemmConv(p, constants, context.outputs[0].layout, context.packs);
     case KernelKind::kDepthwise:
       return MakeQuantizedDepthwiseConv(p, constants, context.packs);

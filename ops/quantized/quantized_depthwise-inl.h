@@ -404,8 +404,7 @@ DepthwiseSumRow ChooseSumRow(const QuantizedDepthwisePlan& plan) {
 }
 
 inline void (*ChooseFinishRow(const QuantizedEpilogue& e))(const DepthwiseStrip&, std::int64_t) {
-  if (!e.is_linear) return FinishRow<QuantizedForm::kGeneral>;
-  return e.has_slope ? FinishRow<QuantizedForm::kSlope> : FinishRow<QuantizedForm::kLinear>;
+  return WithForm(e, [](auto form) { return &FinishRow<decltype(form)::value>; });
 }
 
 // The band's rows of one strip.

@@ -13,6 +13,7 @@
 //
 #include "hwy/highway.h"
 #include "ops/quantized/quantized_gemm-inl.h"
+#include "ops/quantized/quantized_gemm_amx-inl.h"
 #include "ops/quantized/quantized_gemm_store-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -20,6 +21,23 @@ namespace tessera::HWY_NAMESPACE {
 
 // Pixels whose input stays in the cache from one group to the next.
 constexpr std::int64_t kChunkPixels = 192;
+
+// Pixels [first, first + pixels) of a group.
+HWY_INLINE void RunTile(const QuantizedGemm& gemm, const QuantizedGroup& group,
+                        const QuantizedPixels& row, std::int64_t first, int pixels, TileFn tile,
+                        StoreFn store, std::int32_t* sums) {
+  tile({
+      .in = row.in + first * row.in_stride,
+      .in_stride = row.in_stride,
+      .segments = row.segments,
+      .num_segments = gemm.segments.count,
+      .segment_quads = gemm.segments.quads,
+      .weights = gemm.weights->As<std::int8_t>() + group.weights,
+      .bias = gemm.epilogue.Bias() + group.first_channel,
+      .sums = sums,
+  });
+  store({gemm, group, row, first, pixels, sums});
+}
 
 template <bool kVnni>
 void RunGroups(const QuantizedGemm& gemm, const QuantizedPixels& row) {
@@ -33,23 +51,36 @@ void RunGroups(const QuantizedGemm& gemm, const QuantizedPixels& row) {
       for (std::int64_t t = 0; t < tiles; ++t) {
         const std::int64_t first = begin + t * count / tiles;
         const int pixels = static_cast<int>(begin + (t + 1) * count / tiles - first);
-        FindTile<kVnni>(pixels, group.vectors)({
-            .in = row.in + first * row.in_stride,
-            .in_stride = row.in_stride,
-            .segments = row.segments,
-            .num_segments = gemm.segments.count,
-            .segment_quads = gemm.segments.quads,
-            .weights = gemm.weights->As<std::int8_t>() + group.weights,
-            .bias = gemm.epilogue.Bias() + group.first_channel,
-            .sums = sums,
-        });
-        store({gemm, group, row, first, pixels, sums});
+        RunTile(gemm, group, row, first, pixels, FindTile<kVnni>(pixels, group.vectors), store,
+                sums);
       }
     }
   }
 }
 
+#if HWY_TARGET == HWY_AVX3
+void RunGroupsOnAmx(const QuantizedGemm& gemm, const QuantizedPixels& row) {
+  HWY_ALIGN std::int32_t sums[2 * kAmxPixels * 4 * kSumLanes];
+  const AmxTiles tiles(gemm.segments.quads);
+  for (std::int64_t begin = 0; begin < row.count; begin += kChunkPixels) {
+    const std::int64_t end = std::min(begin + kChunkPixels, row.count);
+    for (const QuantizedGroup& group : gemm.groups) {
+      const StoreFn store = FindStore(gemm, group.vectors);
+      const AmxTile tile = FindAmxTile(group.vectors, gemm.segments.quads, end - begin);
+      for (std::int64_t x = begin; x < end; x += tile.pixels) {
+        // The last tile repeats pixels rather than to have fewer.
+        RunTile(gemm, group, row, std::min(x, row.count - tile.pixels), tile.pixels, tile.sum,
+                store, sums);
+      }
+    }
+  }
+}
+#endif
+
 void RunGemmOfTarget(const QuantizedGemm& gemm, const QuantizedPixels& row) {
+#if HWY_TARGET == HWY_AVX3
+  if (gemm.amx && row.count >= kAmxPixels) return RunGroupsOnAmx(gemm, row);
+#endif
   if constexpr (kTargetHasVnni) {
     if (gemm.vnni) return RunGroups<true>(gemm, row);
   }
@@ -133,6 +164,7 @@ QuantizedGemm::QuantizedGemm(const QuantizedConvParams& params,
       segments(segments_of_pixel),
       lanes(FloatLanes()),
       vnni(HasVnni()),
+      amx(HasAmx() && segments_of_pixel.quads >= 4),
       store(store_as),
       epilogue(params, constants, padded_channels) {
   const bool split = HWY_DYNAMIC_DISPATCH(SplitsWeights)(vnni);

@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string_view>
 #include <vector>
 
 #include "ops/quantized/quantized_conv.h"
@@ -19,7 +18,7 @@
 namespace tessera {
 
 // Output channels, a multiple of 16, are computed in groups of at most four vectors. In groups of
-// four whose result is bytes channels have "quad order" (quantized_epilogue-inl.h), in all others
+// four whose result is bytes channels have "quad order" (QuadOrder), in all others
 // the natural one.
 struct QuantizedGroup {
   int vectors;                 // 1 to 4
@@ -55,7 +54,7 @@ struct QuantizedGemm {
   std::int64_t out_channels, padded_channels;
   QuantizedSegments segments;
   int lanes;
-  bool vnni;
+  bool vnni, amx;
   QuantizedStore store;
   QuantizedEpilogue epilogue;  // its vectors in the order of the groups' channels
   std::vector<QuantizedGroup> groups;

@@ -1,10 +1,11 @@
+#include "pipeline/tracking/load_tracker.h"
+
 #include <filesystem>
 #include <memory>
 #include <string>
 
 #include "ops/error.h"
 #include "pipeline/tracking/network_shapes.h"
-#include "pipeline/tracking/tracker.h"
 
 namespace tessera {
 namespace {
@@ -21,28 +22,32 @@ int NanoTrackVersion(Session& backbone, Session& head) {
   return head.num_weights() < (kHeadWeights1 + kHeadWeights2) / 2 ? 1 : 2;
 }
 
-TrackerConfig FindConfig(const std::string& variant, Session& backbone, Session* head) {
+}  // namespace
+
+TrackerConfig FindTrackerConfig(const std::string& variant, Session& model, Session* head) {
   if (const auto version = NanoTrackNamed(variant)) return NanoTrackConfig(*version);
   if (!variant.empty()) {
     Require(std::filesystem::exists(variant), variant, ": is neither v1, v2, v3 nor a file");
     return ReadTrackerConfig(variant);
   }
-  Require(head != nullptr, backbone.name(), ": ",
-          backbone.inputs().size() == 1
+  Require(head != nullptr, model.name(), ": ",
+          model.inputs().size() == 1
               ? "is a backbone, which goes with a --head"
               : "a network with both towers goes with a file that describes it (--variant)");
-  return NanoTrackConfig(NanoTrackVersion(backbone, *head));
+  return NanoTrackConfig(NanoTrackVersion(model, *head));
 }
 
-}  // namespace
+std::unique_ptr<SiameseNetwork> MakeSiameseNetwork(const std::shared_ptr<Session>& model,
+                                                   Session* head, const TrackerConfig& config) {
+  return head == nullptr ? MakeTwoInputNetwork(*model, config)
+                         : MakeTwoPartNetwork(model, *head, config);
+}
 
 Tracker LoadTracker(const TrackerFiles& files, int threads) {
   const std::shared_ptr<Session> model = Session::Load(files.model);
   const std::shared_ptr<Session> head = files.head.empty() ? nullptr : Session::Load(files.head);
-  const TrackerConfig config = FindConfig(files.variant, *model, head.get());
-  return Tracker(head == nullptr ? MakeTwoInputNetwork(*model, config)
-                                 : MakeTwoPartNetwork(model, *head, config),
-                 config, threads);
+  const TrackerConfig config = FindTrackerConfig(files.variant, *model, head.get());
+  return Tracker(MakeSiameseNetwork(model, head.get(), config), config, threads);
 }
 
 }  // namespace tessera

@@ -8,6 +8,18 @@
 #include "ops/error.h"
 
 namespace tessera {
+namespace {
+
+std::string Describe(const ValueDecl& declared) {
+  if (!declared.has_shape) return StrCat(declared.name, " ", declared.dtype, " of any shape");
+  std::string dims;
+  for (const std::int64_t dim : declared.dims) {
+    dims += StrCat(dims.empty() ? "" : "x", dim < 0 ? "?" : std::to_string(dim));
+  }
+  return StrCat(declared.name, " ", declared.dtype, " ", dims);
+}
+
+}  // namespace
 
 bool MatchesDeclared(const ValueDecl& declared, const Shape& shape) {
   if (!declared.has_shape) return true;
@@ -30,6 +42,49 @@ Shape FeatureShape(Session& backbone, std::int64_t size) {
           " this makes ", features.size(), " outputs, the first ", features.at(0).dtype, " ",
           features[0].shape);
   return features[0].shape;
+}
+
+std::size_t HeadTemplateInput(const Session& head, const TrackerConfig& config,
+                              const Shape& of_template, const Shape& of_search) {
+  const std::vector<ValueDecl>& inputs = head.inputs();
+  Require(inputs.size() == 2, head.name(), ": has ", inputs.size(),
+          " inputs, a head has two: features of the template and of the search patch");
+  const auto called = [&](const std::string& name, std::size_t i) {
+    return !name.empty() && inputs[i].name == name;
+  };
+  const bool by_name = called(config.template_input, 1) || called(config.search_input, 0);
+  const bool by_size = !MatchesDeclared(inputs[0], of_template) &&
+                       MatchesDeclared(inputs[0], of_search) &&
+                       MatchesDeclared(inputs[1], of_template);
+  return by_name || by_size ? 1 : 0;
+}
+
+std::size_t PatchTemplateInput(const Session& network, const TrackerConfig& config) {
+  const Shape target = PatchShape(config.template_size), search = PatchShape(config.search_size);
+  const std::vector<ValueDecl>& inputs = network.inputs();
+  std::string all;
+  for (const ValueDecl& input : inputs) {
+    all += StrCat(all.empty() ? "" : ", ", Describe(input));
+  }
+  Require(inputs.size() == 2, network.name(), ": has ", inputs.size(), " inputs (", all,
+          "), want two: template and search patch");
+  const auto accepts = [&](std::size_t i, const std::string& name, const Shape& shape) {
+    return (name.empty() || inputs[i].name == name) && IsFloat(inputs[i].dtype) &&
+           MatchesDeclared(inputs[i], shape);
+  };
+  const auto fits = [&](std::size_t of_template) {
+    return accepts(of_template, config.template_input, target) &&
+           accepts(1 - of_template, config.search_input, search);
+  };
+  const auto wanted = [](const std::string& name, const Shape& shape) {
+    return StrCat(name.empty() ? "" : name + " ", shape);
+  };
+  Require(fits(0) || fits(1), network.name(), ": has the inputs ", all,
+          ", the configuration wants a template, ", wanted(config.template_input, target),
+          ", and a search patch, ", wanted(config.search_input, search));
+  Require(!fits(0) || !fits(1), network.name(), ": which of the inputs ", all,
+          " is the template? (template_input of the configuration)");
+  return fits(0) ? 0 : 1;
 }
 
 MapOutputs FindMaps(Session& session, std::span<const Shape> input_shapes,

@@ -235,6 +235,7 @@ Tracker::Tracker(std::unique_ptr<SiameseNetwork> network, const TrackerConfig& c
 }
 Tracker::~Tracker() = default;
 Tracker::Tracker(Tracker&&) noexcept = default;
+Tracker& Tracker::operator=(Tracker&&) noexcept = default;
 
 const TrackerConfig& Tracker::config() const { return impl_->config; }
 const Tracker::State& Tracker::state() const { return impl_->state; }

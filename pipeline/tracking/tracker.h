@@ -54,6 +54,7 @@ class Tracker {
   Tracker(std::unique_ptr<SiameseNetwork> network, const TrackerConfig& config, int threads = 1);
   ~Tracker();
   Tracker(Tracker&&) noexcept;
+  Tracker& operator=(Tracker&&) noexcept;
 
   const TrackerConfig& config() const;
 

@@ -3,7 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "ops/error.h"
 #include "pipeline/tracking/network_shapes.h"
 #include "pipeline/tracking/siamese_network.h"
 #include "pipeline/tracking/split_network.h"
@@ -13,20 +12,8 @@ namespace {
 
 SplitNetwork SplitHead(Session& head, const Shape& of_template, const Shape& of_search,
                        const TrackerConfig& config) {
-  const std::vector<ValueDecl>& inputs = head.inputs();
-  Require(inputs.size() == 2, head.name(), ": has ", inputs.size(),
-          " inputs, a head has two: features of the template and of the search patch");
-  // By the names of the configuration, else by the declared sizes; where these do not tell, those
-  // of the template come first.
-  const auto called = [&](const std::string& name, std::size_t i) {
-    return !name.empty() && inputs[i].name == name;
-  };
-  const bool by_name = called(config.template_input, 1) || called(config.search_input, 0);
-  const bool by_size = !MatchesDeclared(inputs[0], of_template) &&
-                       MatchesDeclared(inputs[0], of_search) &&
-                       MatchesDeclared(inputs[1], of_template);
-  const bool template_is_second = by_name || by_size;
-  if (template_is_second) return {head, 1, {of_search, of_template}, config};
+  if (HeadTemplateInput(head, config, of_template, of_search) == 1)
+    return {head, 1, {of_search, of_template}, config};
   return {head, 0, {of_template, of_search}, config};
 }
 

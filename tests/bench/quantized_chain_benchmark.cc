@@ -78,7 +78,6 @@ Layers MakeLayers(const Bottleneck& b) {
 std::unique_ptr<Kernel> MakeSingle(const QuantizedConvParams& p, const QuantizedConvConstants& c,
                                    PackCache& packs) {
   if (p.conv.groups > 1) return MakeQuantizedDepthwiseConv(p, c, packs);
-  if (auto amx = MakeQuantizedAmxConv(p, c, Layout::kChannelsLast, packs)) return amx;
   return MakeQuantizedGemmConv(p, c, Layout::kChannelsLast, packs);
 }
 

@@ -66,6 +66,8 @@ ValueId InputOr(const Node& node, std::size_t i) {
   return i < node.inputs.size() ? node.inputs[i] : kNoValue;
 }
 
+bool HasAddend(const Node& conv) { return InputOr(conv, kQuantizedAddend) != kNoValue; }
+
 }  // namespace
 
 std::optional<Node> MakeIntegerConv(QuantizedGraph& view, const Node& conv) {
@@ -92,7 +94,7 @@ std::optional<Node> MakeIntegerConv(QuantizedGraph& view, const Node& conv) {
 std::optional<Node> AddActivation(QuantizedGraph& view, const Node& conv, const Node& activation) {
   const Graph& graph = view.graph();
   const std::int64_t channels = graph.Constant(conv.inputs[kQuantizedWeights])->shape()[0];
-  if (conv.op.attributes.Has("activation")) return std::nullopt;
+  if (conv.op.attributes.Has("activation") || HasAddend(conv)) return std::nullopt;
   const auto fused =
       AtNode(graph, activation, [&] { return AsActivation(graph, activation, channels); });
   if (!fused) return std::nullopt;
@@ -114,6 +116,25 @@ std::optional<Node> AddActivation(QuantizedGraph& view, const Node& conv, const 
   }
   node.outputs = {activation.outputs[0]};
   return node;
+}
+
+std::optional<Node> AddAddend(QuantizedGraph& view, const Node& add) {
+  const ValueId a = add.inputs[0], b = add.inputs[1];
+  for (const auto& [sum, other] : {std::pair{a, b}, {b, a}}) {
+    const Node* conv = view.FindConv(sum);
+    const auto addend = view.FindQuantized(other);
+    if (conv == nullptr || !addend || HasAddend(*conv) || !view.HasOneReader(sum) ||
+        !view.HaveSameShape(a, b)) {
+      continue;
+    }
+    Node node = *conv;
+    node.inputs.resize(kQuantizedAddend, kNoValue);
+    node.inputs.push_back(addend->bytes);
+    WriteQuantization(addend->q, "addend", node.op.attributes);
+    node.outputs = {add.outputs[0]};
+    return node;
+  }
+  return std::nullopt;
 }
 
 Node WithBytes(const Node& conv, Quantization q, ValueId output) {

@@ -16,6 +16,10 @@ std::optional<Node> MakeIntegerConv(QuantizedGraph& graph, const Node& conv);
 // and writes that one's output; nullopt if the operator has no such activation.
 std::optional<Node> AddActivation(QuantizedGraph& graph, const Node& conv, const Node& activation);
 
+// The same for an old Add of its result and of a dequantised value of that shape; after it there is
+// no activation any more.
+std::optional<Node> AddAddend(QuantizedGraph& graph, const Node& add);
+
 // A QuantizedConv with float32 output as one with a uint8 output of these parameters.
 Node WithBytes(const Node& conv, Quantization q, ValueId output);
 

@@ -29,7 +29,7 @@ ValueId IntegerOutputs::Make(ValueId real, Quantization q) {
   } else if (node != nullptr && view_.HasOneReader(real)) {
     const std::string& type = node->op.type;
     v = FromConv(real, q);
-    if (type == "Add") v = FromAdd(real, q);
+    if (type == "Add") v = v != kNoValue ? v : FromAdd(real, q);
     if (type == "Relu" || type == "Clip") v = v != kNoValue ? v : FromBoundedAdd(*node, q);
     if (type == "Mul") v = FromGate(*node, q);
     if (type == "MatMul") v = FromMatMul(*node, q);
@@ -42,11 +42,6 @@ ValueId IntegerOutputs::Make(ValueId real, Quantization q) {
 
 ValueId IntegerOutputs::NewBytes(ValueId real) {
   return view_.AddValue(graph_.value(real).name + ".bytes");
-}
-
-bool IntegerOutputs::HaveSameShape(ValueId a, ValueId b) const {
-  const Shape *of_a = view_.FindShape(a), *of_b = view_.FindShape(b);
-  return of_a != nullptr && of_b != nullptr && *of_a == *of_b;
 }
 
 ValueId IntegerOutputs::FromFunction(ValueId real, Quantization q) {
@@ -80,17 +75,7 @@ ValueId IntegerOutputs::FromConv(ValueId real, Quantization q) {
 ValueId IntegerOutputs::FromAdd(ValueId real, Quantization q) {
   const Node& add = *view_.Producer(real);
   const ValueId a = add.inputs[0], b = add.inputs[1];
-  if (!HaveSameShape(a, b)) return kNoValue;
-  for (const auto& [sum, other] : {std::pair{a, b}, {b, a}}) {
-    const Node* conv = view_.FindConv(sum);
-    const auto addend = view_.FindQuantized(other);
-    if (conv == nullptr || !addend || !view_.HasOneReader(sum)) continue;
-    Node node = WithBytes(*conv, q, NewBytes(real));
-    node.inputs.resize(kQuantizedAddend, kNoValue);
-    node.inputs.push_back(addend->bytes);
-    WriteQuantization(addend->q, "addend", node.op.attributes);
-    return view_.AppendInteger(std::move(node));
-  }
+  if (!view_.HaveSameShape(a, b)) return kNoValue;
   const auto of_a = view_.FindQuantized(a), of_b = view_.FindQuantized(b);
   if (!of_a || !of_b) return kNoValue;
   Node node = MakeNode("QuantizedAdd", add.op.name, graph_.opset, {of_a->bytes, of_b->bytes},
@@ -108,7 +93,8 @@ ValueId IntegerOutputs::FromBoundedAdd(const Node& bound, Quantization q) {
   if (add == nullptr || add->op.type != "Add" || !view_.HasOneReader(sum)) return kNoValue;
   const auto function = AtNode(graph_, bound, [&] { return AsActivation(graph_, bound, 0); });
   if (!function) return kNoValue;
-  const ValueId bytes = FromAdd(sum, q);
+  ValueId bytes = FromConv(sum, q);
+  if (bytes == kNoValue) bytes = FromAdd(sum, q);
   if (bytes == kNoValue) return kNoValue;
   ByteFunction clamp{bytes, {}};
   const float alpha = function->epilogue.alpha;  // 0 for Relu

@@ -36,7 +36,6 @@ class IntegerOutputs {
   ValueId FromMatMul(const Node& matmul, Quantization q);
   ValueId FromMover(const Node& mover, ValueId real, Quantization q);
 
-  bool HaveSameShape(ValueId a, ValueId b) const;
   ValueId NewBytes(ValueId real);
 
   using Key = std::tuple<ValueId, float, std::int32_t>;

@@ -78,6 +78,11 @@ const Shape* QuantizedGraph::FindShape(ValueId value) const {
   return value != kNoValue && v < shapes_.size() && shapes_[v] ? &*shapes_[v] : nullptr;
 }
 
+bool QuantizedGraph::HaveSameShape(ValueId a, ValueId b) const {
+  const Shape *of_a = FindShape(a), *of_b = FindShape(b);
+  return of_a != nullptr && of_b != nullptr && *of_a == *of_b;
+}
+
 const Tensor* QuantizedGraph::RealConstant(ValueId value) {
   if (value == kNoValue) return nullptr;
   const Tensor* constant = graph_.Constant(value);

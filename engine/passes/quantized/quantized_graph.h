@@ -36,6 +36,7 @@ class QuantizedGraph {
   bool HasOneReader(ValueId value) const;
   // For the declared shapes of the inputs, or an example of them; null where that is unknown.
   const Shape* FindShape(ValueId value) const;
+  bool HaveSameShape(ValueId a, ValueId b) const;  // false where that is unknown
   // A float32 constant, also one that a DequantizeLinear makes; null for all others.
   const Tensor* RealConstant(ValueId value);
 

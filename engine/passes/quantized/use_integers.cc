@@ -6,6 +6,7 @@
 // QuantizeLinear asks for the bytes of a float value, and what made that decides how they are
 // computed. Float nodes in between stay for as long as somebody reads their results.
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -43,7 +44,8 @@ class Rewriter {
     if (type == "DequantizeLinear") return RewriteDequantize(node);
     if (type == "QLinearConv") return RewriteQLinearConv(view_, node);
     if (type == "QLinearMatMul") return RewriteQLinearMatMul(node);
-    if (type == "Conv") return RewriteConv(node);
+    if (type == "Conv") return SetConv(MakeIntegerConv(view_, node));
+    if (type == "Add") return SetConv(AddAddend(view_, node));
     if (type == "GlobalAveragePool") return RewriteToFloat(node, "QuantizedGlobalAverage");
     if (type == "DepthToSpace" && RewriteToFloat(node, "QuantizedDepthToSpace")) return true;
     if (type == "Relu" || type == "Clip") SetBounded(node);
@@ -76,12 +78,12 @@ class Rewriter {
     return true;
   }
 
-  // The float value may turn out not to be needed.
-  bool RewriteConv(const Node& node) {
-    auto conv = MakeIntegerConv(view_, node);
+  // A convolution with float output, which may turn out not to be needed.
+  bool SetConv(std::optional<Node> conv) {
     if (!conv) return false;
     view_.AppendInteger(*conv);
-    view_.SetConv(node.outputs[0], std::move(*conv));
+    const ValueId out = conv->outputs[0];
+    view_.SetConv(out, std::move(*conv));
     return true;
   }
 
@@ -96,11 +98,7 @@ class Rewriter {
     const ValueId in = node.inputs[0];
     const Node* conv = view_.FindConv(in);
     if (conv == nullptr || !view_.HasOneReader(in)) return false;
-    auto fused = AddActivation(view_, *conv, node);
-    if (!fused) return false;
-    view_.AppendInteger(*fused);
-    view_.SetConv(node.outputs[0], std::move(*fused));
-    return true;
+    return SetConv(AddActivation(view_, *conv, node));
   }
 
   // Operators of one image that give float32.

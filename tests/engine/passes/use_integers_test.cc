@@ -145,6 +145,30 @@ TEST(UseIntegers, ConvWithAddend) {
   }
 }
 
+TEST(UseIntegers, ConvWithAddendToFloat) {
+  TestModel m = Quantized();
+  AddConv(m, "a", "c").Node("Add", {"c", "a"}, {"y"}).Output("y");
+  EXPECT_EQ(Steps(m, "QuantizedConv"), 1);
+  EXPECT_EQ(Steps(m, "Add") + Steps(m, "DequantizeLinear"), 0);
+  EXPECT_LE(DifferenceFromFloat(m), 1e-5);
+}
+
+// The operator has no activation after its addend.
+TEST(UseIntegers, ConvWithAddendThenActivation) {
+  for (const std::string type : {"Relu", "HardSwish"}) {
+    TestModel m = Quantized();
+    m.proto.mutable_opset_import(0)->set_version(14);
+    AddConv(m, "a", "c").Node("Add", {"c", "a"}, {"d"}).Node(type, {"d"}, {"e"});
+    EndWithBytes(m, "e");
+    SCOPED_TRACE(type);
+    EXPECT_EQ(Steps(m, "QuantizedConv"), 1);
+    EXPECT_EQ(Steps(m, "Add"), 0);
+    EXPECT_EQ(Steps(m, "ByteTable"), type == "Relu" ? 1 : 0);
+    EXPECT_EQ(Steps(m, "HardSwish"), type == "HardSwish" ? 1 : 0);
+    ExpectWithinOneStep(m);
+  }
+}
+
 TEST(UseIntegers, ConvToFloat) {
   TestModel m = Quantized();
   AddConv(m, "a", "c").Node("Relu", {"c"}, {"d"}).Node("Sigmoid", {"d"}, {"y"}).Output("y");

@@ -2,6 +2,7 @@
 // every target, in both layouts (OpCall::RunAll).
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ops/quantized/byte_table.h"
 #include "tests/every_target.h"
@@ -102,6 +103,25 @@ TEST(QuantizedAdd, IsTheDefinitionInBothLayouts) {
   }
 }
 
+// Sums that do not fit into any integer.
+TEST(QuantizedAdd, HugeSumsSaturate) {
+  std::mt19937 random(7);
+  const Tensor a = RandomBytes({500}, DType::kUint8, random);
+  const Tensor b = RandomBytes({500}, DType::kUint8, random);
+  for (const float scale : {1e4f, 1e30f}) {
+    OpCall call("QuantizedAdd");
+    call.In(a.Clone()).In(b.Clone()).Attr("a_scale", scale).Attr("a_zero_point", 120);
+    call.Attr("b_scale", 0.5f).Attr("b_zero_point", 9).Attr("y_zero_point", 77);
+    U8 expected;
+    for (std::int64_t i = 0; i < a.size(); ++i) {
+      const float va = static_cast<float>(a.data<std::uint8_t>()[i] - 120) * scale;
+      expected.push_back(
+          Saturated(va + static_cast<float>(b.data<std::uint8_t>()[i] - 9) * 0.5f, 77));
+    }
+    OnEveryTarget([&] { EXPECT_EQ(ToVector<std::uint8_t>(call.RunOne(0)), expected) << scale; });
+  }
+}
+
 TEST(QuantizedAdd, TiesRoundToEven) {
   OpCall call("QuantizedAdd");
   call.In(Values<std::uint8_t>({6}, {0, 1, 2, 3, 4, 5})).In(Iota<std::uint8_t>({6}));
@@ -142,6 +162,26 @@ TEST(QuantizedScale, IsTheDefinitionInBothLayouts) {
     EXPECT_EQ(call.BlockedChoice().inputs, (std::vector{Layout::kChannelsLast, Layout::kRowMajor}));
     OnEveryTarget([&] { EXPECT_EQ(ToVector<std::uint8_t>(call.RunOne(0)), expected) << shape; });
   }
+}
+
+// Gates that no network should have; not a number gives the lowest value.
+TEST(QuantizedScale, HugeGatesSaturate) {
+  std::mt19937 random(8);
+  const Tensor x = RandomBytes({1, 70, 3, 5}, DType::kUint8, random);
+  Tensor g = RandomTensor({1, 70, 1, 1}, random);
+  g.data<float>()[3] = std::nanf("");
+  g.data<float>()[7] = -std::numeric_limits<float>::infinity();
+  g.data<float>()[69] = 1e36f;
+  OpCall call("QuantizedScale");
+  call.In(x.Clone()).In(g.Clone()).Attr("x_scale", 2.0f).Attr("x_zero_point", 100);
+  call.Attr("y_scale", 1.0f).Attr("y_zero_point", 77);
+  U8 expected;
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    const float v =
+        static_cast<float>(x.data<std::uint8_t>()[i] - 100) * (g.data<float>()[i / 15] * 2);
+    expected.push_back(std::isnan(v) ? std::uint8_t{0} : Saturated(v, 77));
+  }
+  OnEveryTarget([&] { EXPECT_EQ(ToVector<std::uint8_t>(call.RunOne(0)), expected); });
 }
 
 TEST(QuantizedScale, RefusesGatesOfAnotherShape) {

@@ -1,0 +1,31 @@
+// What the samples make of a float network's values.
+#pragma once
+
+#include <map>
+#include <span>
+#include <vector>
+
+#include "engine/graph.h"
+#include "engine/quantization/histogram.h"
+#include "engine/quantization/quantizer.h"
+
+namespace tessera {
+
+// By the ids of a graph's values; those of float32 tensors alone.
+struct Calibration {
+  // Channels count as much as the convolutions that read them make of their errors: by the squares
+  // of their weights.
+  std::map<ValueId, Histogram> histograms;
+  // Of rank-4 values: for each channel of NCHW the mean, and the magnitude up to which it had to be
+  // represented if it was quantised alone (RangeMethod::kMse).
+  std::map<ValueId, std::vector<double>> means;
+  std::map<ValueId, std::vector<double>> magnitudes;
+};
+
+// `graph` as PrepareForQuantizing leaves it.
+Calibration Calibrate(const Graph& graph, std::span<const Sample> samples, Parallel& parallel);
+
+// The mean of each channel over the first outputs of all samples, rank 4.
+std::vector<double> ChannelMeans(std::span<const Outputs> outputs);
+
+}  // namespace tessera
