@@ -188,7 +188,7 @@ bool StreamsWell(std::span<const QuantizedConvParams> chain) {
   if (!IsQuantizedChain(chain)) return false;
   const ConvParams& first = chain[0].conv;
   // After a depthwise convolution there is nothing to gain but the way to memory and back.
-  constexpr std::int64_t kLarge = 192 * 1024;
+  constexpr std::int64_t kLarge = 512 * 1024;
   if (chain.size() == 2 && IsQuantizedDepthwise(chain[0])) {
     return OutputLayout(first).image_stride >= kLarge;
   }

@@ -77,7 +77,7 @@ TEST(StreamQuantized, InvertedBottleneck) {
 
 TEST(StreamQuantized, DepthwiseThenPointwise) {
   // Only where what lies between is large.
-  const Shape large{1, 24, 64, 160};
+  const Shape large{1, 24, 64, 320};
   TestModel m = Start();
   AddConv(m, "a", "b", {24, 1, 3, 3}, 24);
   AddConv(m, "b", "y", {40, 24, 1, 1}, 1);
