@@ -349,6 +349,22 @@ HWY_INLINE void StoreReals(const DepthwiseStrip& s, std::int64_t y, std::int64_t
 #endif
 }
 
+#if HWY_TARGET == HWY_AVX3
+// Of two vectors of pixels of 16 or 32 channels the first one of each, then the second one of each,
+// and so on.
+HWY_INLINE void StoreAlternately(const std::uint8_t* pair, std::int64_t channels,
+                                 std::uint8_t* out) {
+  const __m512i a = _mm512_load_si512(pair), b = _mm512_load_si512(pair + 64);
+  __m512i low = _mm512_shuffle_i32x4(a, b, 0x44), high = _mm512_shuffle_i32x4(a, b, 0xEE);
+  if (channels == 16) {
+    low = _mm512_shuffle_i32x4(low, low, 0xD8);
+    high = _mm512_shuffle_i32x4(high, high, 0xD8);
+  }
+  _mm512_storeu_si512(out, low);
+  _mm512_storeu_si512(out + 64, high);
+}
+#endif
+
 // The sums of output row y, to bytes or to floats.
 template <QuantizedForm kForm>
 HWY_NOINLINE void FinishRow(const DepthwiseStrip& s, std::int64_t y) {
@@ -386,6 +402,9 @@ HWY_NOINLINE void FinishRow(const DepthwiseStrip& s, std::int64_t y) {
     }
     std::memcpy(to, from, 16);
   };
+#if HWY_TARGET == HWY_AVX3
+  HWY_ALIGN std::uint8_t pair[8 * kLanes];
+#endif
   const std::int64_t count = s.tiles * kDepthwiseTile;
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t first = i / phases * pixels * phases + i % phases;
@@ -417,12 +436,22 @@ HWY_NOINLINE void FinishRow(const DepthwiseStrip& s, std::int64_t y) {
     for (int j = 0; j < 4; ++j) {
       v[j] = output.Round(d, hn::Load(d, sums + j * kLanes), positive[j], negative[j], addend[j]);
     }
-    // Pixels that lie side by side.
-    const bool joined = phases == 1 && s.channels == plan.output.pixel_stride;
-    if (pixels == 1 || (joined && first + pixels <= s.pixels)) {
+    // Where pixels lie side by side: this vector's, or those of the two phases.
+    const bool joined = s.channels == plan.output.pixel_stride;
+    if (pixels == 1 || (joined && phases == 1 && first + pixels <= s.pixels)) {
       output.StoreQuad(d, v[0], v[1], v[2], v[3], s.band.out + place);
       continue;
     }
+#if HWY_TARGET == HWY_AVX3
+    const std::int64_t phase = i % 2, even = first - phase;
+    if (joined && phases == 2 && even + 2 * pixels <= s.pixels) {
+      output.StoreQuad(d, v[0], v[1], v[2], v[3], pair + phase * 64);
+      if (phase == 1) {
+        StoreAlternately(pair, s.channels, s.band.out + at + even * plan.output.pixel_stride);
+      }
+      continue;
+    }
+#endif
     output.StoreQuad(d, v[0], v[1], v[2], v[3], bytes);
     each_pixel(first, [&](std::int64_t x, std::int64_t j) {
       copy(bytes + j, s.band.out + at + x * plan.output.pixel_stride);
