@@ -1,6 +1,7 @@
 #include "engine/quantization/calibrate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "engine/passes/conv_fusion.h"
@@ -75,18 +76,13 @@ void AddValue(ValueId id, std::span<const Tensor* const> tensors,
     return;
   }
   calibration.means.emplace(id, Means(tensors));
-  std::vector<std::vector<WeightedValues>> of_channels(static_cast<std::size_t>(channels));
+  std::vector<double> magnitudes(static_cast<std::size_t>(channels), 0);
   parts.clear();
   ForEachPlane(tensors, [&](std::size_t c, std::span<const float> values) {
-    of_channels[c].push_back({values});
+    for (const float v : values) magnitudes[c] = std::max<double>(magnitudes[c], std::abs(v));
     parts.push_back({values, channel_weights == nullptr ? 1 : (*channel_weights)[c]});
   });
   calibration.histograms.emplace(id, Histogram(parts));
-  std::vector<double> magnitudes;
-  for (const auto& channel : of_channels) {
-    const ValueRange r = ChooseRange(Histogram(channel), RangeMethod::kMse, 0);
-    magnitudes.push_back(std::max<double>(r.high, -static_cast<double>(r.low)));
-  }
   calibration.magnitudes.emplace(id, std::move(magnitudes));
 }
 

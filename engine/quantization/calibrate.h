@@ -16,8 +16,7 @@ struct Calibration {
   // Channels count as much as the convolutions that read them make of their errors: by the squares
   // of their weights.
   std::map<ValueId, Histogram> histograms;
-  // Of rank-4 values: for each channel of NCHW the mean, and the magnitude up to which it had to be
-  // represented if it was quantised alone (RangeMethod::kMse).
+  // Of rank-4 values: for each channel of NCHW the mean, and the largest magnitude.
   std::map<ValueId, std::vector<double>> means;
   std::map<ValueId, std::vector<double>> magnitudes;
 };
