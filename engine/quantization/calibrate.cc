@@ -34,8 +34,9 @@ std::vector<double> Means(std::span<const Tensor* const> tensors) {
   return sums;
 }
 
-// For each channel the sum of the squares of the weights that convolutions multiply it with, the
-// mean over the channels being 1. Empty for values that no convolution reads.
+// For each channel the root of the sum of the squares of the weights that convolutions multiply it
+// with, the mean over the channels being 1. (Not the squares: channels are cut off at the same
+// pixels, and such errors add up.) Empty for values that no convolution reads.
 std::map<ValueId, std::vector<double>> ChannelWeights(const Graph& graph) {
   std::map<ValueId, std::vector<double>> weights;
   for (const Node& node : graph.nodes) {
@@ -53,6 +54,7 @@ std::map<ValueId, std::vector<double>> ChannelWeights(const Graph& graph) {
     }
   }
   for (auto& [id, sums] : weights) {
+    for (double& sum : sums) sum = std::sqrt(sum);
     const double mean =
         std::accumulate(sums.begin(), sums.end(), 0.0) / static_cast<double>(sums.size());
     for (double& sum : sums) sum = mean > 0 ? sum / mean : 1;

@@ -13,7 +13,7 @@ namespace tessera {
 
 // By the ids of a graph's values; those of float32 tensors alone.
 struct Calibration {
-  // Channels count as much as the convolutions that read them make of their errors: by the squares
+  // Channels count as much as the convolutions that read them make of their errors: by the norm
   // of their weights.
   std::map<ValueId, Histogram> histograms;
   // Of rank-4 values: for each channel of NCHW the mean, and the largest magnitude.
