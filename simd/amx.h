@@ -32,10 +32,6 @@ template <int kTile>
 inline void StoreTile(void* rows, std::int64_t stride) {
   asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(rows), "r"(stride), "i"(kTile) : "memory");
 }
-template <int kTile>
-inline void ZeroTile() {
-  asm volatile("tilezero %%tmm%c0" ::"i"(kTile));
-}
 // C += A * B.
 template <int kC, int kA, int kB>
 inline void MultiplyTiles() {

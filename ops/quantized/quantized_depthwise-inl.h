@@ -272,6 +272,44 @@ HWY_NOINLINE void SumRow(const QuadWindows& s) {
   }
 }
 
+// Four vectors of floats in quad order, the first one's pixel in the strip's column `first`, to the
+// blocked result.
+template <class VF>
+HWY_INLINE void StoreReals(const DepthwiseStrip& s, std::int64_t y, std::int64_t first,
+                           const VF (&v)[4]) {
+  const hn::ScalableTag<float> df;
+  constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(df));
+  const BlockedLayout& real = s.plan.real_output;
+  float* const row = s.band.real_out + y * real.row_stride + s.x * kLanes;
+  const std::int64_t phases = s.plan.col_phases;
+#if HWY_TARGET == HWY_AVX3
+  // Transposed by 128 bits, each vector holds 16 channels: a block.
+  const __m512 a = _mm512_shuffle_f32x4(v[0].raw, v[1].raw, 0x44);
+  const __m512 b = _mm512_shuffle_f32x4(v[0].raw, v[1].raw, 0xEE);
+  const __m512 c = _mm512_shuffle_f32x4(v[2].raw, v[3].raw, 0x44);
+  const __m512 d = _mm512_shuffle_f32x4(v[2].raw, v[3].raw, 0xEE);
+  const VF blocks[4] = {VF{_mm512_shuffle_f32x4(a, c, 0x88)}, VF{_mm512_shuffle_f32x4(a, c, 0xDD)},
+                        VF{_mm512_shuffle_f32x4(b, d, 0x88)}, VF{_mm512_shuffle_f32x4(b, d, 0xDD)}};
+  for (int i = 0; i < 4; ++i) {
+    const std::int64_t block = (s.channel + kLanes * i % s.channels) / kLanes;
+    const std::int64_t x = first + kLanes * i / s.channels * phases;
+    if (x < s.pixels) hn::StoreU(blocks[i], df, row + block * real.plane_stride + x * kLanes);
+  }
+#else
+  // Four channels at a time, which lie side by side in both orders.
+  HWY_ALIGN float values[4 * kLanes];
+  for (int j = 0; j < 4; ++j) hn::Store(v[j], df, values + j * kLanes);
+  const std::int64_t channels = real.blocks * kLanes;
+  for (std::int64_t i = 0; i < kLanes; ++i) {
+    const std::int64_t plane = i % 4, part = i / 4, at = 16 * part + 4 * plane;
+    const std::int64_t c = s.channel + at % s.channels, x = first + at / s.channels * phases;
+    if (c >= channels || x >= s.pixels) continue;
+    std::memcpy(row + c / kLanes * real.plane_stride + x * kLanes + c % kLanes,
+                values + plane * kLanes + part * 4, 4 * sizeof(float));
+  }
+#endif
+}
+
 // The sums of output row y, to bytes or to floats.
 template <QuantizedForm kForm>
 HWY_NOINLINE void FinishRow(const DepthwiseStrip& s, std::int64_t y) {
@@ -328,24 +366,12 @@ HWY_NOINLINE void FinishRow(const DepthwiseStrip& s, std::int64_t y) {
     }
     const std::int32_t* sums = s.sums + i * 4 * kLanes;
     if (kForm == QuantizedForm::kGeneral && plan.epilogue.to_float) {
-      HWY_ALIGN float values[4 * kLanes];
+      VF real[4];
       for (int j = 0; j < 4; ++j) {
-        hn::Store(
-            output.Real(d, hn::Load(d, sums + j * kLanes), positive[j], negative[j], addend[j]), df,
-            values + j * kLanes);
+        real[j] =
+            output.Real(d, hn::Load(d, sums + j * kLanes), positive[j], negative[j], addend[j]);
       }
-      // Four channels at a time, which lie side by side in both orders.
-      const BlockedLayout& real = plan.real_output;
-      const std::int64_t channels = real.blocks * kLanes;
-      for (std::int64_t k = 0; k < kLanes; ++k) {
-        const std::int64_t plane = k % 4, part = k / 4, at_channel = 16 * part + 4 * plane;
-        const std::int64_t c = s.channel + at_channel % s.channels;
-        const std::int64_t x = first + at_channel / s.channels * phases;
-        if (c >= channels || x >= s.pixels) continue;
-        std::memcpy(s.band.real_out + c / kLanes * real.plane_stride + y * real.row_stride +
-                        (s.x + x) * kLanes + c % kLanes,
-                    values + plane * kLanes + part * 4, 4 * sizeof(float));
-      }
+      StoreReals(s, y, first, real);
       continue;
     }
     V v[4];

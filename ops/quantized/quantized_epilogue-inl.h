@@ -220,9 +220,12 @@ class QuantizedOutput {
   HWY_INLINE V8 Pack(D, V v0, V v1, V v2, V v3) const {
     const hn::Repartition<std::int16_t, D> d16;
     const hn::Repartition<std::uint8_t, D> d8;
-    const auto zero_point = hn::Set(d16, static_cast<std::int16_t>(zero_point_));
-    const auto low = hn::SaturatedAdd(hn::ReorderDemote2To(d16, v0, v1), zero_point);
-    const auto high = hn::SaturatedAdd(hn::ReorderDemote2To(d16, v2, v3), zero_point);
+    auto low = hn::ReorderDemote2To(d16, v0, v1), high = hn::ReorderDemote2To(d16, v2, v3);
+    if (zero_point_ != 0) {  // most often it is after Relu
+      const auto zero_point = hn::Set(d16, static_cast<std::int16_t>(zero_point_));
+      low = hn::SaturatedAdd(low, zero_point);
+      high = hn::SaturatedAdd(high, zero_point);
+    }
     const V8 bytes = PackUnsigned<V8>(low, high);
     if constexpr (kForm == QuantizedForm::kSlope) {
       return hn::Max(bytes, hn::Set(d8, static_cast<std::uint8_t>(lowest_)));

@@ -42,15 +42,15 @@ struct ExpandBlock {
   std::int32_t* depthwise_sums;  // [output width]
 };
 
-// Sums of `pixels` neighbouring pixels for the block's channels, with or without bias.
-template <bool kVnni, bool kBias>
+// Sums of `pixels` neighbouring pixels for the block's channels.
+template <bool kVnni>
 HWY_NOINLINE void SumPixels(const ExpandBlock& b, const std::uint8_t* in, std::int64_t pixels,
                             std::int32_t* sums) {
   const hn::ScalableTag<std::int32_t> d;
   using V = hn::Vec<decltype(d)>;
   constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(d));
   const std::int64_t depth = b.plan.depth, stride = b.plan.input.pixel_stride;
-  const V bias = kBias ? hn::Load(d, b.operands) : hn::Zero(d);
+  const V bias = hn::Load(d, b.operands);
   const auto* weights = reinterpret_cast<const std::int32_t*>(b.weights);
   const auto tile = [&](auto count) HWY_ATTR {
     constexpr int kPixels = decltype(count)::value;
@@ -76,9 +76,8 @@ HWY_NOINLINE void SumPixels(const ExpandBlock& b, const std::uint8_t* in, std::i
   for (; x < pixels; ++x) tile(std::integral_constant<int, 1>());
 }
 
-// Makes quads of one row of the grid from the sums of its two rows of pixels. kBias: these are
-// without bias.
-template <QuantizedForm kForm, bool kBias>
+// Makes quads of one row of the grid from the sums of its two rows of pixels.
+template <QuantizedForm kForm>
 class QuadRow {
   using D = hn::ScalableTag<std::int32_t>;
   using V = hn::Vec<D>;
@@ -108,16 +107,14 @@ class QuadRow {
     const hn::Rebind<float, D> df;
     const auto positive = hn::Load(df, Reals() + kLanes),
                negative = hn::Load(df, Reals() + 2 * kLanes);
-    const V bias = hn::Load(d, b_.operands);
     const std::int64_t width = b_.plan.input.width, left = -b_.plan.depthwise.params.pad_left;
     for (std::int64_t i = inner_begin; i < inner_end; ++i) {
       const std::int32_t* const p = b_.sums + (left + 2 * i) * kLanes;
       const std::int32_t* const q = p + width * kLanes;
-      hn::Store(output_.ToQuads(d, Round(p, positive, negative, bias),
-                                Round(p + kLanes, positive, negative, bias),
-                                Round(q, positive, negative, bias),
-                                Round(q + kLanes, positive, negative, bias)),
-                d, quads_ + i * kLanes);
+      hn::Store(
+          output_.ToQuads(d, Round(p, positive, negative), Round(p + kLanes, positive, negative),
+                          Round(q, positive, negative), Round(q + kLanes, positive, negative)),
+          d, quads_ + i * kLanes);
     }
     for (std::int64_t i = inner_end; i < end; ++i) MakeAtBorder(i);
   }
@@ -126,11 +123,9 @@ class QuadRow {
   const float* Reals() const { return reinterpret_cast<const float*>(b_.operands); }
 
   template <class VF>
-  HWY_INLINE V Round(const std::int32_t* sums, VF positive, VF negative, V bias) const {
+  HWY_INLINE V Round(const std::int32_t* sums, VF positive, VF negative) const {
     const D d;
-    V sum = hn::Load(d, sums);
-    if (kBias) sum = hn::Add(sum, bias);
-    return output_.Round(d, sum, positive, negative, hn::Zero(d));
+    return output_.Round(d, hn::Load(d, sums), positive, negative, hn::Zero(d));
   }
 
   // What is outside of the image is the zero point.
@@ -142,14 +137,13 @@ class QuadRow {
     const V zero_point = hn::Set(d, b_.plan.depthwise.x_zero_point * 0x01010101);
     const auto positive = hn::Load(df, Reals() + kLanes),
                negative = hn::Load(df, Reals() + 2 * kLanes);
-    const V bias = hn::Load(d, b_.operands);
     std::uint32_t inside = 0;
     V v[4] = {zero_point, zero_point, zero_point, zero_point};
     for (int k = 0; k < 4; ++k) {
       const std::int64_t column = x[k % 2];
       if (!has_row_[k / 2] || column < 0 || column >= p.in_width) continue;
       inside |= 0xFFu << (8 * k);
-      v[k] = Round(b_.sums + (k / 2 * p.in_width + column) * kLanes, positive, negative, bias);
+      v[k] = Round(b_.sums + (k / 2 * p.in_width + column) * kLanes, positive, negative);
     }
     const V mask = hn::Set(d, static_cast<std::int32_t>(inside));
     hn::Store(hn::Or(hn::And(mask, output_.ToQuads(d, v[0], v[1], v[2], v[3])),
@@ -168,12 +162,12 @@ class QuadRow {
 template <bool kVnni, QuantizedForm kForm>
 HWY_NOINLINE void MakeQuads(const ExpandBlock& b, std::int64_t row, std::int32_t* quads) {
   const ConvParams& p = b.plan.depthwise.params;
-  const QuadRow<kForm, false> quad_row(b, row, quads);
+  const QuadRow<kForm> quad_row(b, row, quads);
   for (int i = 0; i < 2; ++i) {
     if (!quad_row.has_row(i)) continue;
     const std::int64_t y = 2 * row + i - p.pad_top;
-    SumPixels<kVnni, true>(b, b.step.in + y * b.plan.input.row_stride, p.in_width,
-                           b.sums + i * p.in_width * FloatLanesOf());
+    SumPixels<kVnni>(b, b.step.in + y * b.plan.input.row_stride, p.in_width,
+                     b.sums + i * p.in_width * FloatLanesOf());
   }
   quad_row.Make(0, b.quads_in_row);
 }
@@ -185,7 +179,7 @@ template <int kSum>
 HWY_INLINE void SumTile(const ExpandBlock& b, const std::uint8_t* in) {
   constexpr int kPixels = kSum + 4;
   const std::int64_t stride = b.plan.input.pixel_stride;
-  ZeroTile<kSum>();
+  LoadTile<kSum>(b.operands, 0);  // bias
   LoadTile<kPixels>(in, stride);
   MultiplyTiles<kSum, kPixels, 7>();
   for (std::int64_t s = 1; s < b.plan.weight_rows / 16; ++s) {
@@ -201,7 +195,7 @@ template <QuantizedForm kForm>
 HWY_NOINLINE void MakeQuadsByTiles(const ExpandBlock& b, std::int64_t row, std::int32_t* quads) {
   const ConvParams& p = b.plan.depthwise.params;
   const ChannelsLastLayout& input = b.plan.input;
-  const QuadRow<kForm, true> quad_row(b, row, quads);
+  const QuadRow<kForm> quad_row(b, row, quads);
   const std::int64_t y = 2 * row - p.pad_top;
   const std::uint8_t* const in = b.step.in + y * input.row_stride;
   std::int32_t* const sums[2] = {b.sums, b.sums + p.in_width * 16};
@@ -225,8 +219,8 @@ HWY_NOINLINE void MakeQuadsByTiles(const ExpandBlock& b, std::int64_t row, std::
   }
   for (int i = 0; i < 2; ++i) {
     if (!quad_row.has_row(i)) continue;
-    SumPixels<true, false>(b, in + i * input.row_stride + x * input.pixel_stride, p.in_width - x,
-                           sums[i] + x * 16);
+    SumPixels<true>(b, in + i * input.row_stride + x * input.pixel_stride, p.in_width - x,
+                    sums[i] + x * 16);
   }
   quad_row.Make(quads_done, b.quads_in_row);
 }
