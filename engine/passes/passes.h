@@ -24,6 +24,7 @@ int FuseUpsampledShortcut(Graph& graph);
 int ShareWinogradInput(Graph& graph);
 int SplitConvTranspose(Graph& graph);
 int StreamDepthwise(Graph& graph);
+int StreamQuantized(Graph& graph);
 int UseIntegers(Graph& graph);
 
 }  // namespace tessera

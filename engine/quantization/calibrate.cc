@@ -1,8 +1,9 @@
 #include "engine/quantization/calibrate.h"
 
 #include <algorithm>
-#include <cmath>
+#include <numeric>
 
+#include "engine/passes/conv_fusion.h"
 #include "engine/quantization/sample_runner.h"
 
 namespace tessera {
@@ -32,23 +33,60 @@ std::vector<double> Means(std::span<const Tensor* const> tensors) {
   return sums;
 }
 
-void AddValue(ValueId id, std::span<const Tensor* const> tensors, Calibration& calibration) {
-  std::vector<std::span<const float>> parts;
+// For each channel the sum of the squares of the weights that convolutions multiply it with, the
+// mean over the channels being 1. Empty for values that no convolution reads.
+std::map<ValueId, std::vector<double>> ChannelWeights(const Graph& graph) {
+  std::map<ValueId, std::vector<double>> weights;
+  for (const Node& node : graph.nodes) {
+    if (!HasFloatWeights(graph, node)) continue;
+    const Tensor& w = *graph.Constant(node.inputs[1]);
+    const std::int64_t groups = node.op.attributes.Int("group", 1), per_group = w.shape()[1];
+    const std::int64_t outputs = w.shape()[0] / groups;
+    const std::int64_t taps = w.shape().NumElements(2, w.shape().rank());
+    std::vector<double>& sums = weights[node.inputs[0]];
+    sums.resize(static_cast<std::size_t>(groups * per_group), 0);
+    for (std::int64_t i = 0; i < w.size(); ++i) {
+      const std::int64_t o = i / (per_group * taps), c = i / taps % per_group;
+      sums[static_cast<std::size_t>(o / outputs * per_group + c)] +=
+          static_cast<double>(w.data<float>()[i]) * w.data<float>()[i];
+    }
+  }
+  for (auto& [id, sums] : weights) {
+    const double mean =
+        std::accumulate(sums.begin(), sums.end(), 0.0) / static_cast<double>(sums.size());
+    for (double& sum : sums) sum = mean > 0 ? sum / mean : 1;
+  }
+  return weights;
+}
+
+void AddValue(ValueId id, std::span<const Tensor* const> tensors,
+              const std::vector<double>* channel_weights, Calibration& calibration) {
+  std::vector<WeightedValues> parts;
   for (const Tensor* t : tensors) {
     if (!t->view().present() || t->dtype() != DType::kFloat32) return;
-    parts.emplace_back(t->values<float>());
+    parts.push_back({t->values<float>()});
   }
-  calibration.histograms.emplace(id, Histogram(parts));
   const std::int64_t channels = tensors[0]->shape().rank() == 4 ? tensors[0]->shape()[1] : 0;
   const bool are_maps = channels > 0 && std::ranges::all_of(tensors, [&](const Tensor* t) {
                           return t->shape().rank() == 4 && t->shape()[1] == channels;
                         });
-  if (!are_maps) return;
+  if (!are_maps) {
+    calibration.histograms.emplace(id, Histogram(parts));
+    return;
+  }
   calibration.means.emplace(id, Means(tensors));
-  std::vector<double> magnitudes(static_cast<std::size_t>(channels), 0);
+  std::vector<std::vector<WeightedValues>> of_channels(static_cast<std::size_t>(channels));
+  parts.clear();
   ForEachPlane(tensors, [&](std::size_t c, std::span<const float> values) {
-    for (const float v : values) magnitudes[c] = std::max<double>(magnitudes[c], std::abs(v));
+    of_channels[c].push_back({values});
+    parts.push_back({values, channel_weights == nullptr ? 1 : (*channel_weights)[c]});
   });
+  calibration.histograms.emplace(id, Histogram(parts));
+  std::vector<double> magnitudes;
+  for (const auto& channel : of_channels) {
+    const ValueRange r = ChooseRange(Histogram(channel), RangeMethod::kMse, 0);
+    magnitudes.push_back(std::max<double>(r.high, -static_cast<double>(r.low)));
+  }
   calibration.magnitudes.emplace(id, std::move(magnitudes));
 }
 
@@ -56,10 +94,12 @@ void AddValue(ValueId id, std::span<const Tensor* const> tensors, Calibration& c
 
 Calibration Calibrate(const Graph& graph, std::span<const Sample> samples, Parallel& parallel) {
   Calibration calibration;
+  const auto channel_weights = ChannelWeights(graph);
   std::vector<const Tensor*> tensors;
   const auto add = [&](ValueId id) {
     try {
-      AddValue(id, tensors, calibration);
+      const auto it = channel_weights.find(id);
+      AddValue(id, tensors, it == channel_weights.end() ? nullptr : &it->second, calibration);
     } catch (const Error& e) {
       throw Error(StrCat(graph.file, ": tensor '", graph.value(id).name, "': ", e.what()));
     }
@@ -69,7 +109,7 @@ Calibration Calibrate(const Graph& graph, std::span<const Sample> samples, Paral
     for (const Sample& s : samples) tensors.push_back(&s[i]);
     add(graph.inputs[i]);
   }
-  RunNodes(graph, samples, parallel, [&](const Node& node, std::span<Outputs> outputs) {
+  RunNodes(graph, samples, parallel, {}, [&](const Node& node, std::span<Outputs> outputs) {
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] == kNoValue) continue;
       tensors.clear();

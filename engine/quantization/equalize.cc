@@ -14,7 +14,7 @@ namespace {
 
 // How much of a channel's excess goes into the weights that read it. Those of depthwise
 // convolutions have a scale of their own for it and take all.
-constexpr double kDenseShare = 0.5;
+constexpr double kDenseShare = 0.9;
 constexpr double kMostScale = 256;
 
 std::int64_t Groups(const Node& conv) { return conv.op.attributes.Int("group", 1); }

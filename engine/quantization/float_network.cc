@@ -4,7 +4,7 @@
 
 #include "engine/infer.h"
 #include "engine/passes/conv_fusion.h"
-#include "engine/quantization/correct_bias.h"
+#include "engine/quantization/adapt_layers.h"
 #include "engine/quantization/equalize.h"
 #include "engine/quantization/insert_qdq.h"
 #include "engine/quantization/placement.h"
@@ -32,16 +32,6 @@ void Exclude(const Graph& graph, const QuantizerOptions& options, std::vector<bo
   }
   Require(unknown.empty(), graph.file, ": no node '", unknown.empty() ? "" : *unknown.begin(),
           "' that could stay float");
-}
-
-Graph ShiftBiases(Graph graph, const std::map<std::string, std::vector<double>>& shifts) {
-  for (Node& node : graph.nodes) {
-    const auto it = shifts.find(node.op.name);
-    if (it == shifts.end()) continue;
-    const std::vector<double> ones(it->second.size(), 1);
-    ScaleOutputs(graph, node, ones, it->second, ".corrected");
-  }
-  return graph;
 }
 
 // Measured on kernels of one core with VNNI against those of float: those of wide 3x3 convolutions
@@ -80,16 +70,27 @@ Graph QuantizeLayers(const FloatNetwork& network, const std::vector<bool>& layer
       Place(graph, network.shapes, layers, network.calibration, options.format);
   const ActivationParameters parameters =
       ChooseParameters(graph, placement, network.calibration, options.method, options.percentile);
-  Graph quantized = InsertQdq(graph, placement, parameters, options.clip_weights);
+  WeightsByLayer weights;
+  std::map<std::string, std::vector<double>, std::less<>> means;
+  std::map<std::string, float, std::less<>> x_scales;
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (!layers[n]) continue;
+    const Node& node = graph.nodes[n];
+    const std::string& name = node.op.name;
+    const bool has_bias = node.inputs.size() > kConvBias && node.inputs[kConvBias] != kNoValue;
+    x_scales[name] = parameters.at(node.inputs[0]).scale;
+    means[name] = network.calibration.means.at(node.outputs[0]);
+    weights[name] = AtNode(graph, node, [&] {
+      return RoundWeights(*graph.Constant(node.inputs[1]),
+                          has_bias ? graph.Constant(node.inputs[kConvBias]) : nullptr,
+                          x_scales[name], options.clip_weights);
+    });
+  }
+  Graph quantized = InsertQdq(graph, placement, parameters, weights);
   if (options.correct_bias) {
-    std::map<std::string, std::vector<double>> means;
-    for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-      if (layers[n]) {
-        means[graph.nodes[n].op.name] = network.calibration.means.at(graph.nodes[n].outputs[0]);
-      }
-    }
-    const auto shifts = BiasCorrections(quantized, samples, means, parallel);
-    quantized = InsertQdq(ShiftBiases(graph, shifts), placement, parameters, options.clip_weights);
+    AdaptLayers(graph, quantized, samples, means, x_scales, options.fit_weights,
+                options.clip_weights, parallel, weights);
+    quantized = InsertQdq(graph, placement, parameters, weights);
   }
   if (options.format == QuantizedFormat::kQLinear) UseQLinearConv(quantized);
   return quantized;

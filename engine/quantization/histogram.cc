@@ -10,6 +10,8 @@ namespace tessera {
 namespace {
 
 constexpr double kLevels = 255;
+// Errors beyond the range count so many times: other inputs than the samples go further beyond.
+constexpr double kClipCost = 4;
 
 ValueRange FullRange(const Histogram& h) { return {h.low(), h.high()}; }
 
@@ -51,7 +53,8 @@ class SquaredError {
   double Of(double low, double high) const {
     const std::size_t a = Bin(low), b = std::max(a, Bin(high)), end = sums_[0].size() - 1;
     const double step = (high - low) / kLevels;
-    return (sums_[0][b] - sums_[0][a]) * step * step / 12 + Moved(0, a, low) + Moved(b, end, high);
+    return (sums_[0][b] - sums_[0][a]) * step * step / 12 +
+           kClipCost * (Moved(0, a, low) + Moved(b, end, high));
   }
 
  private:
@@ -77,7 +80,8 @@ ValueRange MseRange(const Histogram& h) {
   for (int round = 0; round < 4; ++round) {
     for (int i = 1; i <= kSteps; ++i) {
       const float part = static_cast<float>(i) / kSteps;
-      for (const ValueRange r : {ValueRange{best.low, h.high() * part}, ValueRange{h.low() * part, best.high}}) {
+      for (const ValueRange r :
+           {ValueRange{best.low, h.high() * part}, ValueRange{h.low() * part, best.high}}) {
         if (r.high <= r.low) continue;
         const double e = error.Of(r.low, r.high);
         if (e < least) {
@@ -152,25 +156,25 @@ ValueRange EntropyRange(const Histogram& h) {
 
 }  // namespace
 
-Histogram::Histogram(std::span<const std::span<const float>> parts)
+Histogram::Histogram(std::span<const WeightedValues> parts)
     : counts_(static_cast<std::size_t>(kBins), 0) {
-  for (const auto part : parts) {
-    for (const float v : part) {
+  for (const WeightedValues& part : parts) {
+    for (const float v : part.values) {
       Require(std::isfinite(v), "a value is not finite");
       low_ = std::min(low_, v);
       high_ = std::max(high_, v);
     }
   }
   width_ = (static_cast<double>(high_) - low_) / kBins;
-  for (const auto part : parts) {
-    total_ += static_cast<double>(part.size());
-    for (const float v : part) {
+  for (const WeightedValues& part : parts) {
+    total_ += part.weight * static_cast<double>(part.values.size());
+    for (const float v : part.values) {
       if (v == 0) {
-        ++zeros_;
+        zeros_ += part.weight;
         continue;
       }
       const auto bin = static_cast<std::int64_t>((static_cast<double>(v) - low_) / width_);
-      ++counts_[static_cast<std::size_t>(std::clamp<std::int64_t>(bin, 0, kBins - 1))];
+      counts_[static_cast<std::size_t>(std::clamp<std::int64_t>(bin, 0, kBins - 1))] += part.weight;
     }
   }
 }

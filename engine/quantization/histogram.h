@@ -10,6 +10,12 @@
 
 namespace tessera {
 
+// Values that count as often as `weight` says each.
+struct WeightedValues {
+  std::span<const float> values;
+  double weight = 1;
+};
+
 // Bins of equal width from the lowest to the highest value. Zeros, which every quantisation
 // represents exactly, are counted apart.
 class Histogram {
@@ -17,7 +23,7 @@ class Histogram {
   static constexpr int kBins = 4096;
 
   // Of all values in all parts. Throws Error if one of them is not finite.
-  explicit Histogram(std::span<const std::span<const float>> parts);
+  explicit Histogram(std::span<const WeightedValues> parts);
 
   float low() const { return low_; }    // 0 at most
   float high() const { return high_; }  // 0 at least

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/quantization/weights.h"
 #include "ops/conv.h"
 
 namespace tessera {
@@ -12,12 +11,12 @@ namespace {
 class QdqWriter {
  public:
   QdqWriter(const Graph& graph, const Placement& placement, const ActivationParameters& parameters,
-            bool clip_weights)
+            const WeightsByLayer& weights)
       : graph_(graph),
         out_(graph),
         placement_(placement),
         parameters_(parameters),
-        clip_weights_(clip_weights) {}
+        weights_(weights) {}
 
   Graph Write() {
     out_.nodes.clear();
@@ -79,35 +78,31 @@ class QdqWriter {
 
   void QuantizeOperands(Node& conv, float x_scale) {
     const std::string& name = conv.op.name;
-    const bool has_bias = conv.inputs.size() > kConvBias && conv.inputs[kConvBias] != kNoValue;
-    const Tensor* bias = has_bias ? graph_.Constant(conv.inputs[kConvBias]) : nullptr;
-    IntegerWeights w =
-        QuantizeWeights(*graph_.Constant(conv.inputs[1]), bias, x_scale, clip_weights_);
-    const auto channels = static_cast<std::size_t>(w.scales.size());
-    const ValueId zero_point = out_.AddConstant(
-        name + ".weights.zero_point",
-        Tensor::FromVector({w.scales.size()}, std::vector<std::int8_t>(channels, 0)));
-    Tensor bias_scales(DType::kFloat32, {w.scales.size()});
-    for (std::size_t c = 0; c < channels; ++c) {
+    const LayerWeights& w = weights_.at(name);
+    const std::int64_t channels = w.scales.size();
+    Tensor bias_scales(DType::kFloat32, {channels}), zeros(DType::kInt8, {channels});
+    for (std::int64_t c = 0; c < channels; ++c) {
       bias_scales.data<float>()[c] = x_scale * w.scales.data<float>()[c];
+      zeros.data<std::int8_t>()[c] = 0;
     }
-    const ValueId values = out_.AddConstant(name + ".weights.q", std::move(w.values));
-    const ValueId scales = out_.AddConstant(name + ".weights.scale", std::move(w.scales));
+    const ValueId values = out_.AddConstant(name + ".weights.q", w.values.Clone());
+    const ValueId scales = out_.AddConstant(name + ".weights.scale", w.scales.Clone());
+    const ValueId zero_points = out_.AddConstant(name + ".weights.zero_point", std::move(zeros));
     conv.inputs.resize(2);
     conv.inputs[1] = out_.AddValue(name + ".weights.dq");
-    AddNode("DequantizeLinear", {values, scales, zero_point}, conv.inputs[1], 0);
-    if (!has_bias) return;
-    const ValueId bias_values = out_.AddConstant(name + ".bias.q", std::move(w.bias));
+    AddNode("DequantizeLinear", {values, scales, zero_points}, conv.inputs[1], 0);
+    if (w.bias.empty()) return;
+    const ValueId bias = out_.AddConstant(name + ".bias.q", IntegerBias(w, x_scale));
     const ValueId bias_scale = out_.AddConstant(name + ".bias.scale", std::move(bias_scales));
     conv.inputs.push_back(out_.AddValue(name + ".bias.dq"));
-    AddNode("DequantizeLinear", {bias_values, bias_scale}, conv.inputs[kConvBias], 0);
+    AddNode("DequantizeLinear", {bias, bias_scale}, conv.inputs[kConvBias], 0);
   }
 
   const Graph& graph_;
   Graph out_;
   const Placement& placement_;
   const ActivationParameters& parameters_;
-  const bool clip_weights_;
+  const WeightsByLayer& weights_;
   std::map<ValueId, ValueId> dequantized_;
 };
 
@@ -138,8 +133,8 @@ ActivationParameters ChooseParameters(const Graph& graph, const Placement& place
 }
 
 Graph InsertQdq(const Graph& graph, const Placement& placement,
-                const ActivationParameters& parameters, bool clip_weights) {
-  return QdqWriter(graph, placement, parameters, clip_weights).Write();
+                const ActivationParameters& parameters, const WeightsByLayer& weights) {
+  return QdqWriter(graph, placement, parameters, weights).Write();
 }
 
 }  // namespace tessera

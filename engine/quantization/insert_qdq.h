@@ -5,6 +5,7 @@
 
 #include "engine/graph.h"
 #include "engine/quantization/placement.h"
+#include "engine/quantization/weights.h"
 #include "ops/quantized/quantized_conv.h"
 
 namespace tessera {
@@ -19,10 +20,10 @@ ActivationParameters ChooseParameters(const Graph& graph, const Placement& place
                                       double percentile);
 
 // `graph` with QuantizeLinear and DequantizeLinear after its 8-bit values, and DequantizeLinear of
-// int8 weights and int32 biases before its quantised convolutions. Other nodes and their names
-// stay.
+// these int8 weights and int32 biases before its quantised convolutions. Other nodes and their
+// names stay.
 Graph InsertQdq(const Graph& graph, const Placement& placement,
-                const ActivationParameters& parameters, bool clip_weights);
+                const ActivationParameters& parameters, const WeightsByLayer& weights);
 
 // DequantizeLinear -> Conv -> [Relu or Clip] -> QuantizeLinear of such a graph as QLinearConv,
 // where the bounds of 8 bits do what Relu and Clip would. Returns how many.

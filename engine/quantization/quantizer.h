@@ -57,6 +57,10 @@ struct QuantizerOptions {
   std::set<std::string, std::less<>> excluded = {};
   bool equalize = true;
   bool correct_bias = true;
+  // Rounds weights so that their errors cancel out on the samples, and the layers make up for each
+  // other's (see engine/quantization/fit_weights.h). Takes most of the time, and does most for the
+  // accuracy. Needs correct_bias.
+  bool fit_weights = true;
   // Ranges of weights with the least squared error, rather than all of the weights.
   bool clip_weights = true;
   Parallel* parallel = nullptr;  // threads of the runs on samples; null: the CPU budget's

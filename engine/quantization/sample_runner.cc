@@ -25,55 +25,64 @@ void CheckSamples(const Graph& graph, std::span<const Sample> samples) {
   }
 }
 
-void RunNodes(const Graph& graph, std::span<const Sample> samples, Parallel& parallel,
-              const NodeVisitor& visit) {
-  std::vector<std::size_t> last_reader(graph.values.size(), 0);
+NodeWalk::NodeWalk(const Graph& graph, std::span<const Sample> samples)
+    : graph_(graph),
+      last_reader_(graph.values.size(), 0),
+      values_(samples.size(), Values(graph.values.size())) {
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     for (ValueId v : graph.nodes[n].inputs) {
-      if (v != kNoValue) last_reader[static_cast<std::size_t>(v)] = n;
+      if (v != kNoValue) last_reader_[static_cast<std::size_t>(v)] = n;
     }
   }
-  // values[sample][id]
-  using Values = std::vector<std::shared_ptr<const Tensor>>;
-  std::vector<Values> values(samples.size(), Values(graph.values.size()));
   for (std::size_t s = 0; s < samples.size(); ++s) {
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
-      // Not owned: samples outlive this.
-      values[s][static_cast<std::size_t>(graph.inputs[i])] =
-          std::shared_ptr<const Tensor>(std::shared_ptr<void>(), &samples[s][i]);
+      values_[s][static_cast<std::size_t>(graph.inputs[i])] =
+          std::shared_ptr<const Tensor>(std::shared_ptr<void>(), &samples[s][i]);  // not owned
     }
   }
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    const Node& node = graph.nodes[n];
-    const NodeRunner runner(graph, node, {});
-    std::vector<Outputs> outputs(samples.size());
-    for (std::size_t s = 0; s < samples.size(); ++s) {
-      std::vector<TensorInfo> inputs;
-      for (ValueId v : node.inputs) {
-        if (v == kNoValue || graph.Constant(v) != nullptr) {
-          inputs.push_back(v == kNoValue ? TensorInfo{} : graph.value(v).info);
-          continue;
-        }
-        const auto& t = values[s][static_cast<std::size_t>(v)];
-        inputs.push_back({true, t->dtype(), t->shape(), Layout::kRowMajor, t});
+}
+
+bool NodeWalk::Step(const InputVisitor& before, const OutputVisitor& after, Parallel& parallel) {
+  if (next_ == graph_.nodes.size()) return false;
+  const std::size_t n = next_++;
+  const Node& node = graph_.nodes[n];
+  std::vector<std::vector<TensorInfo>> inputs(values_.size());
+  for (std::size_t s = 0; s < values_.size(); ++s) {
+    for (ValueId v : node.inputs) {
+      if (v == kNoValue || graph_.Constant(v) != nullptr) {
+        inputs[s].push_back(v == kNoValue ? TensorInfo{} : graph_.value(v).info);
+        continue;
       }
-      outputs[s] = runner.Run(inputs, parallel);
+      const auto& t = values_[s][static_cast<std::size_t>(v)];
+      inputs[s].push_back({true, t->dtype(), t->shape(), Layout::kRowMajor, t});
     }
-    visit(node, outputs);
-    for (std::size_t s = 0; s < samples.size(); ++s) {
-      for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-        if (node.outputs[i] == kNoValue) continue;
-        values[s][static_cast<std::size_t>(node.outputs[i])] =
-            std::make_shared<const Tensor>(std::move(outputs[s][i]));
-      }
-      for (const auto* ids : {&node.inputs, &node.outputs}) {
-        for (ValueId v : *ids) {
-          if (v != kNoValue && last_reader[static_cast<std::size_t>(v)] <= n) {
-            values[s][static_cast<std::size_t>(v)].reset();
-          }
-        }
+  }
+  if (before) before(node, inputs);
+  const NodeRunner runner(graph_, node, {});
+  std::vector<Outputs> outputs;
+  for (const auto& in : inputs) outputs.push_back(runner.Run(in, parallel));
+  if (after) after(node, outputs);
+  for (std::size_t s = 0; s < values_.size(); ++s) {
+    const auto value = [&](ValueId v) -> std::shared_ptr<const Tensor>& {
+      return values_[s][static_cast<std::size_t>(v)];
+    };
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i] == kNoValue) continue;
+      value(node.outputs[i]) = std::make_shared<const Tensor>(std::move(outputs[s][i]));
+    }
+    for (const auto* ids : {&node.inputs, &node.outputs}) {
+      for (ValueId v : *ids) {
+        if (v != kNoValue && last_reader_[static_cast<std::size_t>(v)] <= n) value(v).reset();
       }
     }
+  }
+  return true;
+}
+
+void RunNodes(const Graph& graph, std::span<const Sample> samples, Parallel& parallel,
+              const InputVisitor& before, const OutputVisitor& after) {
+  NodeWalk walk(graph, samples);
+  while (walk.Step(before, after, parallel)) {
   }
 }
 

@@ -34,9 +34,6 @@ std::unique_ptr<Kernel> MakePointwise(QuantizedConvParams params,
                                       PackCache& packs) {
   params.conv.batch = 1;
   params.conv.in_height = params.conv.out_height = rows;
-  if (auto kernel = MakeQuantizedAmxConv(params, constants, Layout::kChannelsLast, packs)) {
-    return kernel;
-  }
   return MakeQuantizedGemmConv(params, constants, Layout::kChannelsLast, packs);
 }
 
@@ -187,7 +184,20 @@ bool IsQuantizedChain(std::span<const QuantizedConvParams> chain) {
   return IsQuantizedExpand(chain[0], chain[1]) && (chain.size() == 2 || IsPointwise(chain[2]));
 }
 
-bool StreamsWell(std::span<const QuantizedConvParams> chain) { return IsQuantizedChain(chain); }
+bool StreamsWell(std::span<const QuantizedConvParams> chain) {
+  if (!IsQuantizedChain(chain)) return false;
+  const ConvParams& first = chain[0].conv;
+  // After a depthwise convolution there is nothing to gain but the way to memory and back.
+  constexpr std::int64_t kLarge = 192 * 1024;
+  if (chain.size() == 2 && IsQuantizedDepthwise(chain[0])) {
+    return OutputLayout(first).image_stride >= kLarge;
+  }
+  // Of small maps with many channels the weights cost more than the pixels. A third convolution is
+  // as fast by itself; it is taken in where what it reads is as large as what the second one reads.
+  constexpr std::int64_t kLeastWidth = 32, kMostChannels = 48;
+  if (first.in_width < kLeastWidth || first.in_channels > kMostChannels) return false;
+  return chain.size() == 2 || chain[1].conv.stride_h * chain[1].conv.stride_w == 1;
+}
 
 std::unique_ptr<Kernel> MakeQuantizedChain(std::span<const QuantizedConvParams> chain,
                                            std::span<const QuantizedConvConstants> constants,

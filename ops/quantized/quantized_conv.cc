@@ -69,6 +69,7 @@ LayoutChoice QuantizedConvLayouts(const LayoutContext& context) {
   choice.inputs[0] = Layout::kChannelsLast;
   if (p.has_addend) choice.inputs[kQuantizedAddend] = Layout::kChannelsLast;
   choice.outputs = {p.to_float ? Layout::kRowMajor : Layout::kChannelsLast};
+  if (kind == KernelKind::kDepthwise && p.to_float) choice.outputs = {Layout::kBlocked};
   if (kind == KernelKind::kGemm && p.to_float && p.conv.out_channels >= FloatLanes()) {
     choice.outputs = {Layout::kBlocked};
   }
@@ -88,10 +89,6 @@ std::unique_ptr<Kernel> PrepareQuantizedConv(const PrepareContext& context) {
   const bool fast = !context.reference && context.inputs[0].layout == Layout::kChannelsLast;
   switch (fast ? ChooseKind(p) : KernelKind::kReference) {
     case KernelKind::kGemm:
-      if (auto kernel =
-              MakeQuantizedAmxConv(p, constants, context.outputs[0].layout, context.packs)) {
-        return kernel;
-      }
       return MakeQuantizedGemmConv(p, constants, context.outputs[0].layout, context.packs);
     case KernelKind::kDepthwise:
       return MakeQuantizedDepthwiseConv(p, constants, context.packs);

@@ -11,15 +11,17 @@
 //
 // Every kernel computes these numbers, in float32 without fused multiply-adds, to the bit:
 //   sum = bias + sum of (x - x_zero_point) * w           int32; x is its zero point outside of X
-// To uint8, without addend and kHardSwish:
+// To uint8, without addend:
 //   v = sum * (sum < 0 ? negative : positive)            positive = x_scale * w_scale / y_scale,
 //                                                        negative = positive * slope
+//   v = sum * positive * clamp(sum * negative + 0.5, 0, 1)    for kHardSwish, where
+//                                                        negative = x_scale * w_scale / 6
 //   y = clamp(round(v) + y_zero_point, lowest, highest)  bounds: 0, 255, and those of kRelu, kClip
 // Otherwise:
 //   r = sum * (sum < 0 ? negative : positive)            the same without y_scale
-//   r = clamp(r, alpha, beta) for kRelu and kClip; r * clamp(r * (1 / 6) + 0.5, 0, 1) for
-//   kHardSwish r = r + (addend - addend_zero_point) * addend_scale y = r, or clamp(round(r * (1 /
-//   y_scale)) + y_zero_point, 0, 255)
+//   r = clamp(r, alpha, beta) for kRelu and kClip; r * clamp(r * (1 / 6) + 0.5, 0, 1) for kHardSwish
+//   r = r + (addend - addend_zero_point) * addend_scale
+//   y = r, or clamp(round(r * (1 / y_scale)) + y_zero_point, 0, 255)
 // round() is half to even; slope is 1 but for kLeakyRelu and kPRelu.
 #pragma once
 
@@ -63,6 +65,14 @@ struct QuantizedConvConstants {
   std::shared_ptr<const Tensor> weights, weight_scale, bias, slope;
 };
 
+// What a kernel does to its sums: the cases that kernels are compiled for.
+enum class QuantizedForm : std::uint8_t {
+  kLinear,     // to bytes, without slope; saturation alone bounds them
+  kSlope,      // to bytes, with slopes or other bounds
+  kHardSwish,  // to bytes
+  kGeneral,    // with an addend or to float32: the second way above
+};
+
 // What a kernel does to its sums, from the parameters above. Channels from M to `padded_channels`
 // are 0.
 struct QuantizedEpilogue {
@@ -72,13 +82,10 @@ struct QuantizedEpilogue {
   AlignedBuffer bias;                // int32: bias - x_zero_point * sum of the channel's weights,
                                      // so that kernels sum x * w
   AlignedBuffer positive, negative;  // float32, see above
-  bool is_linear;                    // the first of the two forms above
-  bool has_slope;                    // some negative differs from its positive, or results have
-                                     // to be bounded by more than saturation
+  QuantizedForm form;
   std::int32_t lowest, highest;      // of y, 0 to 255
   float clip_low, clip_high;         // of r, second form
-  bool is_hard_swish;
-  bool to_float, has_addend;
+  bool is_hard_swish, to_float, has_addend;
   float inverse_y_scale;  // 1 / y_scale
   std::int32_t y_zero_point;
   Quantization addend;
@@ -113,13 +120,7 @@ std::unique_ptr<Kernel> MakeQuantizedGemmConv(const QuantizedConvParams& params,
                                               const QuantizedConvConstants& constants,
                                               Layout output_layout, PackCache& packs);
 
-// The same on Intel AMX, for one group, without dilation along rows; a float32 result in
-// Layout::kBlocked. Null where it does not apply (HasAmx(), too) or would be slower.
-std::unique_ptr<Kernel> MakeQuantizedAmxConv(const QuantizedConvParams& params,
-                                             const QuantizedConvConstants& constants,
-                                             Layout output_layout, PackCache& packs);
-
-// As many groups as channels, in and out; channels-last.
+// As many groups as channels, in and out; channels-last, a float32 result in Layout::kBlocked.
 std::unique_ptr<Kernel> MakeQuantizedDepthwiseConv(const QuantizedConvParams& params,
                                                    const QuantizedConvConstants& constants,
                                                    PackCache& packs);

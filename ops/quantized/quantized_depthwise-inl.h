@@ -46,7 +46,9 @@ inline void RunDepthwiseBandPlainly(const QuantizedDepthwisePlan& plan,
         }
         const std::uint8_t addend = band.addend == nullptr ? std::uint8_t{0} : band.addend[at + c];
         if (e.to_float) {
-          band.real_out[(c * p.out_height + y) * p.out_width + x] = e.ToFloat(sum, c, addend);
+          const BlockedLayout& real = plan.real_output;  // of one lane
+          band.real_out[c * real.plane_stride + y * real.row_stride + x] =
+              e.ToFloat(sum, c, addend);
         } else {
           band.out[at + c] = e.ToByte(sum, c, addend);
         }
@@ -332,14 +334,17 @@ HWY_NOINLINE void FinishRow(const DepthwiseStrip& s, std::int64_t y) {
             output.Real(d, hn::Load(d, sums + j * kLanes), positive[j], negative[j], addend[j]), df,
             values + j * kLanes);
       }
-      const ConvParams& p = plan.params;
-      const std::int64_t channels = std::min(p.out_channels - s.channel, s.channels);
-      for (std::int64_t j = 0; j < 4 * kLanes; ++j) {
-        const std::int64_t from = QuadOrder(kLanes, j / kLanes, j % kLanes);
-        const std::int64_t c = from % s.channels;
-        const std::int64_t x = first + from / s.channels * phases;
+      // Four channels at a time, which lie side by side in both orders.
+      const BlockedLayout& real = plan.real_output;
+      const std::int64_t channels = real.blocks * kLanes;
+      for (std::int64_t k = 0; k < kLanes; ++k) {
+        const std::int64_t plane = k % 4, part = k / 4, at_channel = 16 * part + 4 * plane;
+        const std::int64_t c = s.channel + at_channel % s.channels;
+        const std::int64_t x = first + at_channel / s.channels * phases;
         if (c >= channels || x >= s.pixels) continue;
-        s.band.real_out[((s.channel + c) * p.out_height + y) * p.out_width + s.x + x] = values[j];
+        std::memcpy(s.band.real_out + c / kLanes * real.plane_stride + y * real.row_stride +
+                        (s.x + x) * kLanes + c % kLanes,
+                    values + plane * kLanes + part * 4, 4 * sizeof(float));
       }
       continue;
     }
@@ -373,8 +378,7 @@ DepthwiseSumRow ChooseSumRow(const QuantizedDepthwisePlan& plan) {
 }
 
 inline void (*ChooseFinishRow(const QuantizedEpilogue& e))(const DepthwiseStrip&, std::int64_t) {
-  if (!e.is_linear) return FinishRow<QuantizedForm::kGeneral>;
-  return e.has_slope ? FinishRow<QuantizedForm::kSlope> : FinishRow<QuantizedForm::kLinear>;
+  return WithForm(e, [](auto form) { return &FinishRow<decltype(form)::value>; });
 }
 
 // The band's rows of one strip.

@@ -34,6 +34,7 @@ struct QuantizedDepthwisePlan {
   ConvParams params;
   std::int32_t x_zero_point;
   ChannelsLastLayout input, output;
+  BlockedLayout real_output;  // of a float32 result
   QuantizedEpilogue epilogue;
   std::shared_ptr<const Tensor> weights;
 
@@ -68,7 +69,7 @@ struct QuantizedDepthwiseBand {
   const std::uint8_t* in;      // the image
   std::uint8_t* out;           // row rows.begin; null for float
   const std::uint8_t* addend;  // the same row; null if there is none
-  float* real_out;             // the image, row-major, if the output is float32
+  float* real_out;             // the image, blocked, if the output is float32
   std::byte* scratch;          // ScratchBytes(), aligned to kAlignment
 };
 // With blocks of four planes.

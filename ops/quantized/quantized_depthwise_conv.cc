@@ -117,7 +117,7 @@ class QuantizedDepthwiseConv final : public Kernel {
                                 ? run.inputs[kQuantizedAddend].data<const std::uint8_t>() + at
                                 : nullptr,
                   .real_out = to_float ? run.outputs[0].data<float>() +
-                                             image * out.channels * out.height * out.width
+                                             image * plan_.real_output.image_stride
                                        : nullptr,
                   .scratch = run.Scratch<std::byte>(thread)});
     });
@@ -166,6 +166,7 @@ QuantizedDepthwisePlan MakeQuantizedDepthwisePlan(const QuantizedConvParams& par
       .x_zero_point = params.x.zero_point,
       .input = ChannelsLastLayout({p.batch, p.in_channels, p.in_height, p.in_width}),
       .output = ChannelsLastLayout({p.batch, p.out_channels, p.out_height, p.out_width}),
+      .real_output = BlockedLayout({p.batch, p.out_channels, p.out_height, p.out_width}),
       .epilogue =
           QuantizedEpilogue(params, constants, ChannelsLastLayout::PixelStride(p.out_channels)),
       .weights = constants.weights,

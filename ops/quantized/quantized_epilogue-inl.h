@@ -13,9 +13,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 #include "hwy/highway.h"
 #include "ops/quantized/quantized_conv.h"
+
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+#define TESSERA_X86_VECTORS 1
+#else
+#define TESSERA_X86_VECTORS 0
+#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::HWY_NAMESPACE {
@@ -29,7 +36,7 @@ HWY_INLINE V RoundToInt(D d, hn::Vec<D> v) {
   const float limited = std::fmax(hn::GetLane(v), -2147483648.0f);
   static_cast<void>(d);
   return hn::Set(hn::RebindToSigned<D>(), static_cast<std::int32_t>(std::nearbyint(limited)));
-#elif HWY_ARCH_X86
+#elif TESSERA_X86_VECTORS
   // Highway's would also handle what is too large: that has been clamped here.
   static_cast<void>(d);
   if constexpr (sizeof(v) == 16) {
@@ -44,16 +51,27 @@ HWY_INLINE V RoundToInt(D d, hn::Vec<D> v) {
 #endif
   }
 #else
+  static_cast<void>(d);
   return hn::NearestInt(v);
 #endif
 }
 
-// The forms of an epilogue, for which kernels are compiled.
-enum class QuantizedForm {
-  kLinear,   // is_linear, !has_slope: saturation alone bounds the results
-  kSlope,    // is_linear
-  kGeneral,  // all others
-};
+// What `use` returns for the form of an epilogue, as an integral constant.
+template <class Use>
+HWY_INLINE auto WithForm(const QuantizedEpilogue& epilogue, const Use& use) {
+  using Form = QuantizedForm;
+  switch (epilogue.form) {
+    case Form::kLinear:
+      return use(std::integral_constant<Form, Form::kLinear>());
+    case Form::kSlope:
+      return use(std::integral_constant<Form, Form::kSlope>());
+    case Form::kHardSwish:
+      return use(std::integral_constant<Form, Form::kHardSwish>());
+    case Form::kGeneral:
+      break;
+  }
+  return use(std::integral_constant<Form, Form::kGeneral>());
+}
 
 template <QuantizedForm kForm>
 class QuantizedOutput {
@@ -96,6 +114,11 @@ class QuantizedOutput {
     VF v;
     if constexpr (kForm == QuantizedForm::kGeneral) {
       v = hn::Mul(Real(d, sum, positive, negative, addend), hn::Set(df, inverse_y_scale_));
+    } else if constexpr (kForm == QuantizedForm::kHardSwish) {
+      const VF s = hn::ConvertTo(df, sum);
+      const VF gate = hn::Add(hn::Mul(s, negative), hn::Set(df, 0.5f));
+      v = hn::Mul(hn::Mul(s, positive),
+                  hn::Min(hn::Max(gate, hn::Zero(df)), hn::Set(df, 1.0f)));
     } else if constexpr (kForm == QuantizedForm::kSlope) {
       v = hn::Mul(hn::ConvertTo(df, sum), Choose(d, sum, positive, negative));
     } else {
@@ -127,7 +150,7 @@ class QuantizedOutput {
   // Stores four rounded vectors whose channels are in quad order: 4 * lanes bytes.
   template <class D, class V = hn::Vec<D>>
   HWY_INLINE void StoreQuad(D d, V v0, V v1, V v2, V v3, std::uint8_t* out) const {
-#if HWY_TARGET == HWY_SCALAR || !HWY_ARCH_X86
+#if !TESSERA_X86_VECTORS
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
     if (lanes <= 4) {  // quad order is the natural one
       Store(d, v0, out);
@@ -173,7 +196,7 @@ class QuantizedOutput {
   // v0's lowest.
   template <class D, class V = hn::Vec<D>>
   HWY_INLINE V ToQuads(D d, V v0, V v1, V v2, V v3) const {
-#if HWY_TARGET == HWY_SCALAR || !HWY_ARCH_X86
+#if !TESSERA_X86_VECTORS
     const auto byte = [&](V v) HWY_ATTR {
       v = hn::Min(hn::Max(v, hn::Set(d, -255)), hn::Set(d, 255));
       v = hn::Max(hn::Add(v, hn::Set(d, zero_point_)), hn::Set(d, lowest_));
@@ -191,7 +214,7 @@ class QuantizedOutput {
   }
 
  private:
-#if HWY_TARGET != HWY_SCALAR && HWY_ARCH_X86
+#if TESSERA_X86_VECTORS
   // The bytes of four rounded vectors: within each 128 bits those of v0, v1, v2 and v3.
   template <class D, class V, class V8 = hn::Vec<hn::Repartition<std::uint8_t, D>>>
   HWY_INLINE V8 Pack(D, V v0, V v1, V v2, V v3) const {
@@ -214,7 +237,7 @@ class QuantizedOutput {
     return hn::IfThenElse(hn::RebindMask(df, hn::Lt(sum, hn::Zero(D()))), negative, positive);
   }
 
-#if HWY_TARGET != HWY_SCALAR && HWY_ARCH_X86
+#if TESSERA_X86_VECTORS
   // Within each 128 bits the bytes of a, then those of b, saturated.
   template <class V8, class V16>
   static HWY_INLINE V8 PackUnsigned(V16 a, V16 b) {
@@ -278,5 +301,7 @@ HWY_INLINE void LoadQuad(D d, const std::uint8_t* in, V& v0, V& v1, V& v2, V& v3
 
 }  // namespace tessera::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
+
+#undef TESSERA_X86_VECTORS
 
 #endif

@@ -32,7 +32,7 @@ QuantizedEpilogue::QuantizedEpilogue(const QuantizedConvParams& params,
       addend(params.addend) {
   const Epilogue& epilogue = params.conv.epilogue;
   is_hard_swish = epilogue.activation == Activation::kHardSwish;
-  is_linear = !to_float && !has_addend && !is_hard_swish;
+  const bool to_bytes = !to_float && !has_addend;
 
   clip_low = -std::numeric_limits<float>::infinity();
   clip_high = std::numeric_limits<float>::infinity();
@@ -44,13 +44,14 @@ QuantizedEpilogue::QuantizedEpilogue(const QuantizedConvParams& params,
   const auto bound = [&](float value) {
     return std::int32_t{RoundAndSaturate<std::uint8_t>(value / params.y.scale, y_zero_point)};
   };
-  lowest = is_linear ? bound(clip_low) : 0;
-  highest = is_linear ? std::max(lowest, bound(clip_high)) : 255;
+  lowest = to_bytes ? bound(clip_low) : 0;
+  highest = to_bytes ? std::max(lowest, bound(clip_high)) : 255;
 
   const std::int64_t channels = params.conv.out_channels;
   const std::int64_t depth = constants.weights->size() / channels;
   const auto* weights = constants.weights->data<const std::int8_t>();
-  has_slope = lowest > 0 || highest < 255;
+  // A multiplier below 1 cannot leave the range of int32, so that saturation is enough.
+  bool saturates = lowest == 0 && highest == 255, has_slope = false;
   std::fill_n(bias.As<std::int32_t>(), padded_channels, 0);
   std::fill_n(positive.As<float>(), padded_channels, 0.0f);
   std::fill_n(negative.As<float>(), padded_channels, 0.0f);
@@ -61,16 +62,23 @@ QuantizedEpilogue::QuantizedEpilogue(const QuantizedConvParams& params,
     bias.As<std::int32_t>()[c] = Wrap(b - sum * params.x.zero_point);
 
     const float w_scale = ElementOr(constants.weight_scale.get(), c, 1);
-    const float multiplier = is_linear
-                                 ? RequantizeMultiplier(params.x.scale, w_scale, params.y.scale)
-                                 : params.x.scale * w_scale;
+    const float real = params.x.scale * w_scale;
+    const float multiplier =
+        to_bytes ? RequantizeMultiplier(params.x.scale, w_scale, params.y.scale) : real;
     float slope = 1;
     if (epilogue.activation == Activation::kLeakyRelu) slope = epilogue.alpha;
     if (epilogue.activation == Activation::kPRelu) slope = ElementOr(constants.slope.get(), c, 1);
-    // A multiplier below 1 cannot leave the range of int32, so that saturation is enough.
-    has_slope = has_slope || slope != 1 || !(multiplier < 1);
+    has_slope = has_slope || slope != 1;
+    saturates = saturates && multiplier < 1;
     positive.As<float>()[c] = multiplier;
-    negative.As<float>()[c] = multiplier * slope;
+    negative.As<float>()[c] = to_bytes && is_hard_swish ? real * (1.0f / 6) : multiplier * slope;
+  }
+  if (!to_bytes) {
+    form = QuantizedForm::kGeneral;
+  } else if (is_hard_swish) {
+    form = QuantizedForm::kHardSwish;
+  } else {
+    form = has_slope || !saturates ? QuantizedForm::kSlope : QuantizedForm::kLinear;
   }
 }
 
@@ -88,13 +96,18 @@ float QuantizedEpilogue::ToFloat(std::int32_t sum, std::int64_t channel,
 
 std::uint8_t QuantizedEpilogue::ToByte(std::int32_t sum, std::int64_t channel,
                                        std::uint8_t addend_value) const {
-  if (!is_linear) {
+  if (has_addend) {
     return RoundAndSaturate<std::uint8_t>(ToFloat(sum, channel, addend_value) * inverse_y_scale,
                                           y_zero_point);
   }
-  const float v = static_cast<float>(sum) * (sum < 0 ? Negative() : Positive())[channel];
-  return static_cast<std::uint8_t>(
-      std::clamp(std::int32_t{RoundAndSaturate<std::uint8_t>(v, y_zero_point)}, lowest, highest));
+  const float s = static_cast<float>(sum);
+  float v = s * (sum < 0 ? Negative() : Positive())[channel];
+  if (is_hard_swish) {
+    const float gate = s * Negative()[channel] + 0.5f;
+    v = s * Positive()[channel] * std::min(std::max(gate, 0.0f), 1.0f);
+  }
+  return static_cast<std::uint8_t>(std::clamp(
+      std::int32_t{RoundAndSaturate<std::uint8_t>(v, y_zero_point)}, lowest, highest));
 }
 
 namespace {

@@ -260,13 +260,6 @@ HWY_NOINLINE void FinishVectors(const ExpandBlock& b, std::int64_t y) {
   for (; x < width; ++x) output.Store(d, round(x), out + x * stride);
 }
 
-template <typename Use>
-void WithForm(const QuantizedEpilogue& e, const Use& use) {
-  if (!e.is_linear) return use(std::integral_constant<QuantizedForm, QuantizedForm::kGeneral>());
-  if (e.has_slope) return use(std::integral_constant<QuantizedForm, QuantizedForm::kSlope>());
-  use(std::integral_constant<QuantizedForm, QuantizedForm::kLinear>());
-}
-
 template <bool kVnni, bool kTiles>
 auto ChooseMakeQuads(const QuantizedEpilogue& epilogue) {
   void (*make_quads)(const ExpandBlock&, std::int64_t, std::int32_t*) = nullptr;

@@ -1,6 +1,5 @@
-// Tiles of the int8 convolution on Intel AMX: 16 pixels, with the packed weights as they are. (A
-// convolution by itself has a faster kernel, ops/quantized/quantized_amx_conv.cc; this one serves
-// rows of any pixels.) Included once per target.
+// Tiles of the int8 convolution on Intel AMX: 16 or 32 pixels, with the packed weights as they are.
+// Included once per target.
 #if defined(TESSERA_OPS_QUANTIZED_GEMM_AMX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TESSERA_OPS_QUANTIZED_GEMM_AMX_INL_H_
 #undef TESSERA_OPS_QUANTIZED_GEMM_AMX_INL_H_

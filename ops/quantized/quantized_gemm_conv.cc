@@ -115,8 +115,9 @@ class QuantizedGemmConv final : public Kernel {
         copies_(HasPads(p_)),
         pitch_(copies_ ? tasks_.pitch : in_.row_stride),
         product_(MakeProduct(params, constants, packs)) {
-    const bool is_gemm = std::holds_alternative<QuantizedGemm>(product_);
-    name_ = StrCat("quantized_conv", p_.kernel_h, "x", p_.kernel_w, is_gemm ? "_gemm" : "_dot");
+    const auto* gemm = std::get_if<QuantizedGemm>(&product_);
+    name_ = StrCat("quantized_conv", p_.kernel_h, "x", p_.kernel_w,
+                   gemm == nullptr ? "_dot" : gemm->amx ? "_amx" : "_gemm");
   }
 
   std::string_view name() const override { return name_; }

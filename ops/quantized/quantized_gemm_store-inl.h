@@ -193,13 +193,9 @@ inline StoreFn FindStore(const QuantizedGemm& gemm, int vectors) {
   if (gemm.store == QuantizedStore::kFloats || gemm.store == QuantizedStore::kPlanes) {
     return StoreFloats;
   }
-  if (!gemm.epilogue.is_linear) {
-    return FindStoreOfForm<QuantizedForm::kGeneral>(gemm.store, vectors);
-  }
-  if (gemm.epilogue.has_slope) {
-    return FindStoreOfForm<QuantizedForm::kSlope>(gemm.store, vectors);
-  }
-  return FindStoreOfForm<QuantizedForm::kLinear>(gemm.store, vectors);
+  return WithForm(gemm.epilogue, [&](auto form) -> StoreFn {
+    return FindStoreOfForm<decltype(form)::value>(gemm.store, vectors);
+  });
 }
 
 }  // namespace tessera::HWY_NAMESPACE

@@ -54,9 +54,7 @@ void RunBench(benchmark::State& state, const BenchCase& c) {
   const Layout layout = !c.to_float         ? Layout::kChannelsLast
                         : m >= FloatLanes() ? Layout::kBlocked
                                             : Layout::kRowMajor;
-  // TESSERA_TARGET=AVX3_VNNI gives the second where the CPU has AMX.
-  auto kernel = MakeQuantizedAmxConv(p, constants, layout, packs);
-  if (kernel == nullptr) kernel = MakeQuantizedGemmConv(p, constants, layout, packs);
+  auto kernel = MakeQuantizedGemmConv(p, constants, layout, packs);
   state.SetLabel(std::string(kernel->name()));
   const Tensor x = Random<std::uint8_t>({1, c.channels, c.size, c.size}, Layout::kChannelsLast);
   const Tensor addend = Random<std::uint8_t>(y_shape, Layout::kChannelsLast);

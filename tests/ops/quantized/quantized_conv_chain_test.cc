@@ -219,5 +219,33 @@ TEST(QuantizedConvChain, WhatItIsFor) {
   EXPECT_FALSE(IsQuantizedChain(chain));
 }
 
+TEST(QuantizedConvChain, StreamsWhatIsLargeAndThin) {
+  if (FloatLanes() == 1) return;  // nothing is
+  std::mt19937 random(24);
+  const auto params = [&](const char* kinds, std::int64_t channels, std::int64_t width,
+                          std::int64_t stride) {
+    std::vector<QuantizedConvParams> chain = RandomChain(kinds, random).Params();
+    for (QuantizedConvParams& c : chain) {
+      ConvParams& p = c.conv;
+      if (p.groups > 1) {
+        p.kernel_h = p.kernel_w = 3;
+        p.stride_h = p.stride_w = stride;
+      } else {
+        p.in_channels = channels;
+      }
+      p.in_height = p.in_width = p.out_height = p.out_width = width;
+    }
+    return chain;
+  };
+  EXPECT_TRUE(StreamsWell(params("pd", 16, 64, 2)));
+  EXPECT_FALSE(StreamsWell(params("pd", 64, 64, 2)));
+  EXPECT_FALSE(StreamsWell(params("pd", 16, 16, 2)));
+  EXPECT_TRUE(StreamsWell(params("pdp", 16, 64, 1)));
+  EXPECT_FALSE(StreamsWell(params("pdp", 16, 64, 2)));
+  EXPECT_TRUE(StreamsWell(params("dp", 16, 256, 1)));
+  EXPECT_FALSE(StreamsWell(params("dp", 16, 16, 1)));
+  EXPECT_FALSE(StreamsWell(params("pp", 16, 64, 1)));
+}
+
 }  // namespace
 }  // namespace tessera

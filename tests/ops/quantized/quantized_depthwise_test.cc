@@ -53,7 +53,7 @@ void ExpectReference(const ConvParams& params, std::mt19937& random) {
   const QuantizedConvCase c = MakeQuantizedConvCase(params, random);
   PackCache packs;
   const auto kernel = MakeQuantizedDepthwiseConv(c.params, c.constants, packs);
-  const Layout layout = c.params.to_float ? Layout::kRowMajor : Layout::kChannelsLast;
+  const Layout layout = c.params.to_float ? Layout::kBlocked : Layout::kChannelsLast;
   for (int threads = 1; threads <= 4; ++threads) {
     ExpectReferenceBytes(c, *kernel, layout, threads);
     if (testing::Test::HasFailure()) return;
@@ -121,7 +121,7 @@ TEST(QuantizedDepthwise, NeitherReadsNorWritesBeyondItsTensors) {
       p.kernel_h = p.kernel_w = pick(2, 5);
       p.stride_h = p.stride_w = pick(1, 3);
       const QuantizedConvCase c = MakeQuantizedConvCase(p, random);
-      const Layout layout = c.params.to_float ? Layout::kRowMajor : Layout::kChannelsLast;
+      const Layout layout = c.params.to_float ? Layout::kBlocked : Layout::kChannelsLast;
       const ConvParams& q = c.params.conv;
       const Tensor y(c.params.to_float ? DType::kFloat32 : DType::kUint8,
                      {q.batch, q.out_channels, q.out_height, q.out_width}, layout);
