@@ -86,6 +86,10 @@ std::string ToText(const BenchReport& report) {
   for (const BenchReport::Output& output : report.outputs) {
     text += StrCat("output ", OneLine(output.name), " ", output.dtype, " ", output.shape, "\n");
   }
+  const auto megabytes = [](std::size_t bytes) { return static_cast<double>(bytes) * 0x1p-20; };
+  text += Format("memory buffers=%.2fMB weights=%.2fMB packed=%.2fMB peak=%.1fMB\n",
+                 megabytes(report.arena_bytes), megabytes(report.weight_bytes),
+                 megabytes(report.packed_bytes), megabytes(report.peak_rss_bytes));
   if (!report.profile) return text;
   const double total = TotalMs(*report.profile);
   text += Format("%9s %6s %8s %7s  %-22s %-8s %-16s %s\n", "ms", "share", "GFLOP/s", "GB/s",
@@ -96,9 +100,7 @@ std::string ToText(const BenchReport& report) {
                    line.gflops, line.gbytes_per_s, step.kernel.c_str(), line.layout.c_str(),
                    line.shape.c_str(), OneLine(step.name).c_str());
   }
-  text += Format("%9.3f ms in %zu steps; buffers %.1f MB, peak memory %.1f MB\n", total,
-                 report.profile->steps.size(), static_cast<double>(report.arena_bytes) * 0x1p-20,
-                 static_cast<double>(report.peak_rss_bytes) * 0x1p-20);
+  text += Format("%9.3f ms in %zu steps\n", total, report.profile->steps.size());
   return text;
 }
 
@@ -111,6 +113,7 @@ std::string ToJson(const BenchReport& report) {
                  report.load_ms, runs.min, runs.p50, runs.mean);
   json += StrCat(
       ", \"iterations\": ", report.runs_ms.size(), ", \"arena_bytes\": ", report.arena_bytes,
+      ", \"weight_bytes\": ", report.weight_bytes, ", \"packed_bytes\": ", report.packed_bytes,
       ", \"peak_rss_bytes\": ", report.peak_rss_bytes,
       ", \"outputs\": ", Array(report.outputs, [](const BenchReport::Output& output) {
         return StrCat(

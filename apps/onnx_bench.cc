@@ -158,6 +158,8 @@ void Run(const Arguments& arguments) {
     if (i >= arguments.warmup) report.runs_ms.push_back(MsSince(start));
   }
   std::ranges::sort(report.runs_ms);
+  report.weight_bytes = session->WeightBytes();
+  report.packed_bytes = session->PackedBytes();
   report.peak_rss_bytes = PeakRssBytes();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     report.outputs.push_back({session->outputs()[i].name, outputs[i].dtype(), outputs[i].shape()});

@@ -193,6 +193,16 @@ std::int64_t Session::num_weights() const {
   return count;
 }
 
+std::size_t Session::WeightBytes() const {
+  std::size_t bytes = 0;
+  for (const Value& value : impl_->graph().values) {
+    if (value.info.constant) bytes += value.info.constant->bytes();
+  }
+  return bytes;
+}
+
+std::size_t Session::PackedBytes() const { return impl_->packs->Bytes(); }
+
 const std::vector<ValueDecl>& Session::inputs() const { return impl_->graph().input_decls; }
 const std::vector<ValueDecl>& Session::outputs() const { return impl_->graph().output_decls; }
 

@@ -121,6 +121,9 @@ class Session {
   const std::string& name() const;
   // Elements of all weights; those of a Loop's or If's bodies are not counted.
   std::int64_t num_weights() const;
+  // Bytes of the same, and of what kernels have made of them for the plans so far.
+  std::size_t WeightBytes() const;
+  std::size_t PackedBytes() const;
 
   const std::vector<ValueDecl>& inputs() const;
   const std::vector<ValueDecl>& outputs() const;

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Times the networks that Tessera is measured on, beside ONNX Runtime if npm is there to install it
-# (into the build folder), and writes the table to build/bench.md.
+# (into the build folder), and writes the table to build/bench.md; below it another one says what
+# 8-bit integers bring (--only int8: that alone).
 #
 #   scripts/bench.sh [--rounds N] [--threads N]... [--only NAME]
 #   scripts/bench.sh --quick          one short run each, of what is built, without ONNX Runtime:
@@ -28,7 +29,7 @@ if [ -n "$quick" ]; then
   exec python3 tests/bench/speed_table.py --build "${TESSERA_BUILD_DIR:-build}" "$@"
 fi
 
-scripts/setup.sh onnx-bench build-model
+scripts/setup.sh onnx-bench build-model quantize track upscale
 
 build=$(pwd)/build
 modules=$build/onnxruntime/node_modules

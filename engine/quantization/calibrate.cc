@@ -1,6 +1,7 @@
 #include "engine/quantization/calibrate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "engine/passes/conv_fusion.h"
@@ -33,8 +34,9 @@ std::vector<double> Means(std::span<const Tensor* const> tensors) {
   return sums;
 }
 
-// For each channel the sum of the squares of the weights that convolutions multiply it with, the
-// mean over the channels being 1. Empty for values that no convolution reads.
+// For each channel the root of the sum of the squares of the weights that convolutions multiply it
+// with, the mean over the channels being 1. (Not the squares: channels are cut off at the same
+// pixels, and such errors add up.) Empty for values that no convolution reads.
 std::map<ValueId, std::vector<double>> ChannelWeights(const Graph& graph) {
   std::map<ValueId, std::vector<double>> weights;
   for (const Node& node : graph.nodes) {
@@ -52,6 +54,7 @@ std::map<ValueId, std::vector<double>> ChannelWeights(const Graph& graph) {
     }
   }
   for (auto& [id, sums] : weights) {
+    for (double& sum : sums) sum = std::sqrt(sum);
     const double mean =
         std::accumulate(sums.begin(), sums.end(), 0.0) / static_cast<double>(sums.size());
     for (double& sum : sums) sum = mean > 0 ? sum / mean : 1;
@@ -75,18 +78,13 @@ void AddValue(ValueId id, std::span<const Tensor* const> tensors,
     return;
   }
   calibration.means.emplace(id, Means(tensors));
-  std::vector<std::vector<WeightedValues>> of_channels(static_cast<std::size_t>(channels));
+  std::vector<double> magnitudes(static_cast<std::size_t>(channels), 0);
   parts.clear();
   ForEachPlane(tensors, [&](std::size_t c, std::span<const float> values) {
-    of_channels[c].push_back({values});
+    for (const float v : values) magnitudes[c] = std::max<double>(magnitudes[c], std::abs(v));
     parts.push_back({values, channel_weights == nullptr ? 1 : (*channel_weights)[c]});
   });
   calibration.histograms.emplace(id, Histogram(parts));
-  std::vector<double> magnitudes;
-  for (const auto& channel : of_channels) {
-    const ValueRange r = ChooseRange(Histogram(channel), RangeMethod::kMse, 0);
-    magnitudes.push_back(std::max<double>(r.high, -static_cast<double>(r.low)));
-  }
   calibration.magnitudes.emplace(id, std::move(magnitudes));
 }
 

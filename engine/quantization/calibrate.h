@@ -13,11 +13,10 @@ namespace tessera {
 
 // By the ids of a graph's values; those of float32 tensors alone.
 struct Calibration {
-  // Channels count as much as the convolutions that read them make of their errors: by the squares
+  // Channels count as much as the convolutions that read them make of their errors: by the norm
   // of their weights.
   std::map<ValueId, Histogram> histograms;
-  // Of rank-4 values: for each channel of NCHW the mean, and the magnitude up to which it had to be
-  // represented if it was quantised alone (RangeMethod::kMse).
+  // Of rank-4 values: for each channel of NCHW the mean, and the largest magnitude.
   std::map<ValueId, std::vector<double>> means;
   std::map<ValueId, std::vector<double>> magnitudes;
 };

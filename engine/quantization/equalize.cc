@@ -12,9 +12,10 @@
 namespace tessera {
 namespace {
 
-// How much of a channel's excess goes into the weights that read it. Those of depthwise
-// convolutions have a scale of their own for it and take all.
-constexpr double kDenseShare = 0.9;
+// How much of a channel's excess goes into the weights that read it; the rest stays, as weights
+// have a common step as well. Those of depthwise convolutions have a step for each channel and take
+// all.
+constexpr double kDenseShare = 0.8;
 constexpr double kMostScale = 256;
 
 std::int64_t Groups(const Node& conv) { return conv.op.attributes.Int("group", 1); }

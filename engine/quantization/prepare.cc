@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "engine/infer.h"
@@ -101,6 +102,9 @@ Graph PrepareForQuantizing(Graph graph) {
   for (const Node& node : graph.nodes) {
     Require(node.bodies.empty(), graph.file, ": ", Describe(node),
             " has sub-graphs, which cannot be quantised");
+    Require(node.op.type.find("QLinear") == std::string::npos &&
+                node.op.type.find("QuantizeLinear") == std::string::npos,
+            graph.file, ": is quantised already (", Describe(node), ")");
   }
   RunPasses(graph, PassStage::kRequired, {});
   FoldConstants(graph);

@@ -100,6 +100,9 @@ std::vector<Outputs> RunSamples(const Graph& graph, std::span<const Sample> samp
     std::vector<TensorView> inputs;
     for (const Tensor& t : samples[s]) inputs.push_back(t.view());
     network.Run(inputs, results[s], parallel, profiler);
+    for (Tensor& t : results[s]) {
+      if (t.dtype() == DType::kFloat16) t = Tensor::FromVector(t.shape(), ToFloats(t.view()));
+    }
   }
   return results;
 }

@@ -42,7 +42,7 @@ class NodeWalk {
 void RunNodes(const Graph& graph, std::span<const Sample> samples, Parallel& parallel,
               const InputVisitor& before, const OutputVisitor& after);
 
-// Runs the whole network on each sample, planned and fused.
+// Runs the whole network on each sample, planned and fused. float16 outputs become float32.
 std::vector<Outputs> RunSamples(const Graph& graph, std::span<const Sample> samples,
                                 Parallel* parallel);
 

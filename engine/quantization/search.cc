@@ -39,7 +39,7 @@ class Search {
     Graph graph = Make(best, options_);
     double damage = DamageOf(graph);
     QuantizerOptions quick = options_;
-    quick.correct_bias = false;
+    quick.fit_weights = false;
     for (const std::size_t n : nodes_) {
       std::vector<bool> only(network_.layers.size(), false);
       only[n] = true;

@@ -16,6 +16,7 @@ namespace tessera {
 namespace {
 
 using onnx::TensorProto;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::MatchesRegex;
@@ -157,7 +158,7 @@ TEST_F(OnnxBenchCommand, ProfilePrintsEachStep) {
   EXPECT_THAT(out, HasSubstr("GFLOP/s"));
   EXPECT_THAT(out, HasSubstr("first \"conv\" \\ \\n\\x1B[31m \\xFF\n"));
   EXPECT_THAT(out, HasSubstr("Conv_b"));
-  EXPECT_THAT(out, HasSubstr(" steps; buffers "));
+  EXPECT_THAT(out, AllOf(HasSubstr(" steps\n"), HasSubstr("\nmemory buffers=")));
 }
 
 TEST_F(OnnxBenchCommand, JsonHoldsTheSameAsText) {
@@ -173,6 +174,8 @@ TEST_F(OnnxBenchCommand, JsonHoldsTheSameAsText) {
   EXPECT_GE(Number(report, "p50_ms"), Number(report, "min_ms"));
   EXPECT_GE(Number(report, "mean_ms"), Number(report, "min_ms"));
   EXPECT_GE(Number(report, "arena_bytes"), 8 * 20 * 16 * 4);  // "a"
+  EXPECT_GE(Number(report, "weight_bytes"), 8 * 3 * 9 * 4);
+  EXPECT_GE(Number(report, "packed_bytes"), 8 * 3 * 9 * 4);
   EXPECT_GT(Number(report, "peak_rss_bytes"), 1 << 20);
   ASSERT_EQ(Elements(report, "outputs").size(), 1);
   const JsonValue& output = Elements(report, "outputs")[0];

@@ -16,6 +16,9 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple, Optional
 
+sys.dont_write_bytecode = True  # no files beside the sources
+import int8_table  # noqa: E402
+
 HERE = Path(__file__).resolve().parent
 
 
@@ -54,6 +57,7 @@ ROWS = (
               published=f'nanotrack/nanotrackv{version}_head.onnx'))),
     Row('Two-tower tracker', PATCHES, PATCHES, 30, built='siamese-two-tower'),
 )
+INT8 = 'int8'  # the table of quantised networks, which is another
 # The second is compared with the first: both enlarge the same input four times.
 COMPARED = ROWS[0], ROWS[1]
 # What a tracker runs for each frame: backbone and head.
@@ -202,8 +206,9 @@ def parse_arguments():
     parser.add_argument('--only', default='', help='networks whose name holds this')
     parser.add_argument('--out', type=Path, help='default: bench.md in the build folder')
     arguments = parser.parse_args()
-    if not any(arguments.only in row.title for row in ROWS):
-        parser.error(f'--only {arguments.only}: there are ' + '; '.join(r.title for r in ROWS))
+    titles = [row.title for row in ROWS] + [INT8]
+    if not any(arguments.only in title for title in titles):
+        parser.error(f'--only {arguments.only}: there are ' + '; '.join(titles))
     if arguments.quick:
         arguments.rounds = 1
     arguments.threads = arguments.threads or [1, 2]
@@ -255,10 +260,16 @@ def main():
                 print('bench:', *lines[-1], file=sys.stderr, flush=True)
     if missing:
         notes.append('Not measured, for want of their files: ' + '; '.join(missing) + '.')
-    text = '\n'.join([*notes, '', *table(headers, lines)]) + '\n'
+    text = '\n'.join([*notes, '', *(table(headers, lines) if lines else [])]) + '\n'
     if compared := (comparison(times, arguments.threads)
                     + tracker_lines(times, arguments.threads, names)):
         text += '\n' + '\n'.join(compared) + '\n'
+    if arguments.only in INT8:
+        int8 = int8_table.measure(arguments.build, shared, programs[0],
+                                  programs[1] if len(programs) == 2 else None, arguments.rounds,
+                                  arguments.quick)
+        text += '\n'.join(['', 'With 8-bit integers, one thread:', '',
+                           *table(int8_table.HEADERS, int8)]) + '\n'
     print(text, end='', flush=True)
     arguments.out.write_text(text)
 

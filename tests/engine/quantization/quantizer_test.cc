@@ -276,6 +276,11 @@ TEST(PrepareForQuantizing, OldOperatorsMeanTheSame) {
   EXPECT_THROW(PrepareForQuantizing(ImportTestModel(softmax)), Error);
 }
 
+TEST(PrepareForQuantizing, OnceIsEnough) {
+  const Graph q = Quantize(ImportTestModel(Bottleneck()), NoiseSamples({1, 3, 9, 9}, 1), {}).graph;
+  EXPECT_THROW(Quantize(Reimport(q), NoiseSamples({1, 3, 9, 9}, 1), {}), Error);
+}
+
 TEST(PictureDamage, IsDecibelsBelowRounding) {
   std::vector<Outputs> a(1), b(1);
   a[0].push_back(Tensor::FromVector<float>({1, 1, 1, 2}, {0.5f, 2.0f}));
