@@ -11,7 +11,8 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 //
 #include "hwy/highway.h"
-#include "ops/quantized/quantized_depthwise-inl.h"
+#include "ops/quantized/quantized_depthwise_sums-inl.h"
+#include "ops/quantized/quantized_epilogue-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::HWY_NAMESPACE {
