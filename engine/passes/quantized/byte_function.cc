@@ -53,23 +53,27 @@ std::optional<ByteFunction> ByteFunctions::Make(ValueId value) {
 // differ from element to element, or add dimensions.
 std::optional<ByteFunction> ByteFunctions::Evaluate(const Node& node) {
   ValueId bytes = kNoValue;
+  bool is_scalar = false, has_vector = false;
   std::vector<TensorInfo> inputs;
   for (const ValueId in : node.inputs) {
     if (in == kNoValue) {
       inputs.push_back({});
     } else if (const Tensor* constant = graph_.RealConstant(in)) {
       if (constant->size() != 1 || constant->shape().rank() > 1) return std::nullopt;
+      has_vector = has_vector || constant->shape().rank() == 1;
       inputs.push_back(ConstantInfo(constant->Clone()));
     } else if (const ByteFunction* operand = Find(in)) {
       if (bytes != kNoValue && operand->bytes != bytes) return std::nullopt;
       bytes = operand->bytes;
+      const Shape* shape = graph_.FindShape(in);
+      is_scalar = is_scalar || (shape != nullptr && shape->rank() == 0);
       inputs.push_back(ConstantInfo(Tensor::FromVector<float>(
           {256}, std::vector<float>(operand->values.begin(), operand->values.end()))));
     } else {
       return std::nullopt;
     }
   }
-  if (bytes == kNoValue) return std::nullopt;
+  if (bytes == kNoValue || (is_scalar && has_vector)) return std::nullopt;
   SerialParallel serial;
   const std::vector<Tensor> made =
       NodeRunner(graph_.graph(), node, PlanOptions{{}, true}).Run(inputs, serial);

@@ -19,6 +19,10 @@ ValueId AddShared(Graph& graph, std::string name, std::shared_ptr<const Tensor> 
   return id;
 }
 
+ValueId InputOr(const Node& node, std::size_t i) {
+  return i < node.inputs.size() ? node.inputs[i] : kNoValue;
+}
+
 // The integers of a bias that has been quantised with the product of both scales, as is usual.
 std::optional<Tensor> StoredIntegerBias(const QuantizedGraph& view, const Graph& graph,
                                         ValueId bias, float x_scale,
@@ -30,6 +34,19 @@ std::optional<Tensor> StoredIntegerBias(const QuantizedGraph& view, const Graph&
   if (values == nullptr || values->dtype() != DType::kInt32 || values->size() != channels ||
       scale == nullptr || scale->dtype() != DType::kFloat32 ||
       (scale->size() != 1 && scale->size() != channels)) {
+    return std::nullopt;
+  }
+  if (const ValueId zero = InputOr(*node, 2); zero != kNoValue) {
+    const Tensor* zeros = graph.Constant(zero);
+    if (zeros == nullptr || zeros->dtype() != DType::kInt32 ||
+        std::ranges::any_of(zeros->values<std::int32_t>(), [](std::int32_t z) { return z != 0; })) {
+      return std::nullopt;  // an error
+    }
+  }
+  // Beyond that they leave no room for the sums of products.
+  if (!std::ranges::all_of(values->values<std::int32_t>(), [](std::int64_t value) {
+        return std::abs(value) <= kMostIntegerBias;
+      })) {
     return std::nullopt;
   }
   const auto at = [](const Tensor& t, std::int64_t c) {
@@ -62,10 +79,6 @@ Node MakeQuantizedConv(Graph& graph, const Node& conv, QuantizedValue x,
   return node;
 }
 
-ValueId InputOr(const Node& node, std::size_t i) {
-  return i < node.inputs.size() ? node.inputs[i] : kNoValue;
-}
-
 bool HasAddend(const Node& conv) { return InputOr(conv, kQuantizedAddend) != kNoValue; }
 
 }  // namespace
@@ -75,7 +88,7 @@ std::optional<Node> MakeIntegerConv(QuantizedGraph& view, const Node& conv) {
   const auto x = view.FindQuantized(conv.inputs[0]);
   const Node* dequantize = view.Producer(conv.inputs[1]);
   if (!x || dequantize == nullptr) return std::nullopt;
-  const auto weights = ReadIntegerWeights(graph, *dequantize);
+  auto weights = ReadIntegerWeights(graph, *dequantize);
   if (!weights) return std::nullopt;
   ValueId bias = kNoValue;
   if (const ValueId real = InputOr(conv, kConvBias); real != kNoValue) {
@@ -108,8 +121,12 @@ std::optional<Node> AddActivation(QuantizedGraph& view, const Node& conv, const 
     default:
       return std::nullopt;
   }
+  Epilogue epilogue = fused->epilogue;
+  // Of crossed bounds the upper one wins, as of those of the operator.
+  if (epilogue.activation == Activation::kClip)
+    epilogue.alpha = std::min(epilogue.alpha, epilogue.beta);
   Node node = conv;
-  WriteEpilogue(fused->epilogue, node.op.attributes);
+  WriteEpilogue(epilogue, node.op.attributes);
   if (fused->slope != kNoValue) {
     node.inputs.resize(kQuantizedSlope + 1, kNoValue);
     node.inputs[kQuantizedSlope] = fused->slope;

@@ -9,6 +9,7 @@
 #include "ops/quantize.h"
 
 namespace tessera {
+
 ValueId IntegerOutputs::Bytes(ValueId real, Quantization q) {
   const Key key{real, q.scale, q.zero_point};
   if (const auto it = made_.find(key); it != made_.end()) return it->second;
@@ -113,11 +114,7 @@ ValueId IntegerOutputs::FromGate(const Node& mul, Quantization q) {
   for (const auto& [x, gate] :
        {std::pair{mul.inputs[0], mul.inputs[1]}, {mul.inputs[1], mul.inputs[0]}}) {
     const auto source = view_.FindQuantized(x);
-    const Shape *of_x = view_.FindShape(x), *of_gate = view_.FindShape(gate);
-    if (!source || of_x == nullptr || of_gate == nullptr || of_x->rank() != 4 ||
-        *of_gate != Shape{(*of_x)[0], (*of_x)[1], 1, 1}) {
-      continue;
-    }
+    if (!source || !view_.IsChannelGate(gate, x)) continue;
     Node node = MakeNode("QuantizedScale", mul.op.name, graph_.opset,
                          {source->bytes, view_.Resolve(gate)}, NewBytes(mul.outputs[0]));
     WriteQuantization(source->q, "x", node.op.attributes);

@@ -12,11 +12,35 @@ namespace {
 
 bool IsByte(DType dtype) { return dtype == DType::kUint8 || dtype == DType::kInt8; }
 
+constexpr float kLeastScale = std::numeric_limits<float>::min();
+
 bool IsScale(float scale) { return std::isnormal(scale) && scale > 0; }
 
 std::int32_t ByteAt(const Tensor& t, std::int64_t i) {
   return t.dtype() == DType::kInt8 ? std::int32_t{t.data<const std::int8_t>()[i]}
                                    : std::int32_t{t.data<const std::uint8_t>()[i]};
+}
+
+// One for each output channel.
+std::vector<float> Scales(const IntegerWeights& weights) {
+  const auto scales = weights.scale->values<float>();
+  if (scales.size() > 1) return {scales.begin(), scales.end()};
+  return std::vector<float>(static_cast<std::size_t>(weights.values->shape()[0]), scales[0]);
+}
+
+// The weights in other units, none of them smaller.
+IntegerWeights WithScales(const IntegerWeights& weights, const std::vector<float>& scales) {
+  const std::vector<float> old = Scales(weights);
+  Tensor values = weights.values->Clone();
+  const std::int64_t depth = values.size() / values.shape()[0];
+  for (std::int64_t i = 0; i < values.size(); ++i) {
+    const auto c = static_cast<std::size_t>(i / depth);
+    std::int8_t& w = values.data<std::int8_t>()[i];
+    w = static_cast<std::int8_t>(std::nearbyint(w * (double{old[c]} / double{scales[c]})));
+  }
+  return {std::make_shared<const Tensor>(std::move(values)),
+          std::make_shared<const Tensor>(
+              Tensor::FromVector<float>({static_cast<std::int64_t>(scales.size())}, scales))};
 }
 
 ValueId AddParameters(Graph& graph, Quantization q, DType dtype, const std::string& name,
@@ -104,19 +128,22 @@ std::optional<IntegerWeights> ReadIntegerWeights(const Graph& graph, const Node&
                             dequantize.inputs.size() > 2 ? dequantize.inputs[2] : kNoValue);
 }
 
-std::optional<Tensor> ToIntegerBias(const Tensor& bias, float x_scale,
-                                    const IntegerWeights& weights) {
+std::optional<Tensor> ToIntegerBias(const Tensor& bias, float x_scale, IntegerWeights& weights) {
   const std::int64_t channels = weights.values->shape()[0];
   if (bias.dtype() != DType::kFloat32 || bias.size() != channels) return std::nullopt;
+  const auto scales = Scales(weights);
+  std::vector<float> wanted = scales;
   Tensor integers(DType::kInt32, Shape{channels});
   for (std::int64_t c = 0; c < channels; ++c) {
-    const float scale = weights.scale->data<const float>()[weights.scale->size() == 1 ? 0 : c];
-    const double value = double{bias.data<const float>()[c]} / (double{x_scale} * double{scale});
-    if (!std::isfinite(value)) return std::nullopt;
-    using Limits = std::numeric_limits<std::int32_t>;
-    integers.data<std::int32_t>()[c] = static_cast<std::int32_t>(
-        std::clamp(std::nearbyint(value), double{Limits::min()}, double{Limits::max()}));
+    const double b = bias.data<const float>()[c];
+    float& scale = wanted[static_cast<std::size_t>(c)];
+    const double least = std::abs(b) / kMostIntegerBias / x_scale;
+    if (least > scale) scale = std::max(static_cast<float>(least), kLeastScale);
+    if (!IsScale(scale) || !std::isfinite(b)) return std::nullopt;
+    const double value = std::nearbyint(b / (double{x_scale} * scale));
+    integers.data<std::int32_t>()[c] = static_cast<std::int32_t>(value);
   }
+  if (wanted != scales) weights = WithScales(weights, wanted);
   return integers;
 }
 

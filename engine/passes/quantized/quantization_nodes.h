@@ -1,6 +1,7 @@
 // Reads QuantizeLinear, DequantizeLinear and the operands of quantised operators, and writes them.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -43,10 +44,14 @@ std::optional<IntegerWeights> ReadIntegerWeights(const Graph& graph, ValueId val
 // From the DequantizeLinear that makes them.
 std::optional<IntegerWeights> ReadIntegerWeights(const Graph& graph, const Node& dequantize);
 
-// Real biases [M] in units of x_scale * scale of the weights, rounded and saturated. nullopt unless
-// the number of values is that of output channels and all are finite.
-std::optional<Tensor> ToIntegerBias(const Tensor& bias, float x_scale,
-                                    const IntegerWeights& weights);
+// Larger ones leave no room for the sums of products.
+inline constexpr std::int64_t kMostIntegerBias = std::int64_t{1} << 30;
+
+// Real biases [M], rounded, in units of x_scale * scale of the weights. A channel of (almost) no
+// weight, in whose unit its bias would be beyond kMostIntegerBias, gets a larger unit, and its
+// weights are rounded to that. nullopt unless the number of values is that of output channels and
+// all are finite.
+std::optional<Tensor> ToIntegerBias(const Tensor& bias, float x_scale, IntegerWeights& weights);
 
 // A node of the engine's own making. Throws Error if there is no operator of that type.
 Node MakeNode(std::string_view type, std::string name, int opset, std::vector<ValueId> inputs,

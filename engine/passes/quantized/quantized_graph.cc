@@ -11,18 +11,25 @@ namespace {
 // What int8 values are to DequantizeLinear and QuantizeLinear that change nothing but the type.
 constexpr Quantization kSignedBytes{1, 0}, kUnsignedBytes{1, 128};
 
-// A size for every input; `batch` and multiples of 32 where the model leaves it open.
-std::vector<Shape> ExampleShapes(const Graph& graph, std::int64_t batch) {
-  std::vector<Shape> shapes;
-  for (const ValueDecl& decl : graph.input_decls) {
-    Shape shape;
-    for (std::size_t d = 0; d < decl.dims.size(); ++d) {
-      const std::int64_t open = d == 0 ? batch : 64 + 32 * static_cast<std::int64_t>(d);
-      shape.PushBack(decl.dims[d] >= 0 ? decl.dims[d] : open);
-    }
-    shapes.push_back(shape);
+bool IsOpen(const ValueDecl& decl) {
+  return std::ranges::any_of(decl.dims, [](std::int64_t dim) { return dim < 0; });
+}
+
+// A size for an input; `batch` and multiples of 32 where the model leaves it open.
+Shape ExampleShape(const ValueDecl& decl, std::int64_t batch) {
+  Shape shape;
+  for (std::size_t d = 0; d < decl.dims.size(); ++d) {
+    const std::int64_t open = d == 0 ? batch : 64 + 32 * static_cast<std::int64_t>(d);
+    shape.PushBack(decl.dims[d] >= 0 ? decl.dims[d] : open);
   }
-  return shapes;
+  return shape;
+}
+
+// 1 where the model leaves it open.
+Shape SmallestShape(const ValueDecl& decl) {
+  Shape shape;
+  for (const std::int64_t dim : decl.dims) shape.PushBack(dim >= 0 ? dim : 1);
+  return shape;
 }
 
 }  // namespace
@@ -36,24 +43,40 @@ QuantizedGraph::QuantizedGraph(Graph& graph) : graph_(graph) {
 }
 
 // Two images, so that what is the same for each of them is told from what is equal by chance; some
-// networks take one only.
+// networks take one only. Then inputs of size 1, one at a time.
 void QuantizedGraph::InferExampleShapes() {
-  shapes_.resize(graph_.values.size());
-  if (graph_.input_decls.size() != graph_.inputs.size() ||
-      !std::ranges::all_of(graph_.input_decls, &ValueDecl::has_shape)) {
+  const std::vector<ValueDecl>& decls = graph_.input_decls;
+  const auto has_shape = [](const ValueDecl& decl) {
+    return decl.has_shape && decl.dims.size() <= Shape::kMaxRank;
+  };
+  if (decls.size() != graph_.inputs.size() || !std::ranges::all_of(decls, has_shape)) return;
+  for (const std::int64_t batch : {2, 1}) {
+    std::vector<Shape> shapes;
+    for (const ValueDecl& decl : decls) shapes.push_back(ExampleShape(decl, batch));
+    if (!InferExample(shapes)) continue;
+    for (std::size_t i = 0; decls.size() > 1 && i < decls.size(); ++i) {
+      if (!IsOpen(decls[i])) continue;
+      std::vector<Shape> others = shapes;
+      others[i] = SmallestShape(decls[i]);
+      InferExample(others);
+    }
     return;
   }
-  for (const std::int64_t batch : {2, 1}) {
-    try {
-      Graph example = graph_;
-      InferShapes(example, ExampleShapes(graph_, batch));
-      for (std::size_t v = 0; v < shapes_.size(); ++v) {
-        const TensorInfo& info = example.values[v].info;
-        if (info.present) shapes_[v] = info.shape;
-      }
-      return;
-    } catch (const Error&) {  // not a size that the network takes
+}
+
+bool QuantizedGraph::InferExample(const std::vector<Shape>& inputs) {
+  try {
+    Graph example = graph_;
+    InferShapes(example, inputs);
+    Shapes shapes(graph_.values.size());
+    for (std::size_t v = 0; v < shapes.size(); ++v) {
+      const TensorInfo& info = example.values[v].info;
+      if (info.present) shapes[v] = info.shape;
     }
+    examples_.push_back(std::move(shapes));
+    return true;
+  } catch (const Error&) {
+    return false;
   }
 }
 
@@ -75,12 +98,27 @@ bool QuantizedGraph::HasOneReader(ValueId value) const {
 
 const Shape* QuantizedGraph::FindShape(ValueId value) const {
   const auto v = static_cast<std::size_t>(value);
-  return value != kNoValue && v < shapes_.size() && shapes_[v] ? &*shapes_[v] : nullptr;
+  if (value == kNoValue || examples_.empty() || v >= examples_[0].size()) return nullptr;
+  return examples_[0][v] ? &*examples_[0][v] : nullptr;
+}
+
+bool QuantizedGraph::Fit(ValueId a, ValueId b, bool (*fit)(const Shape&, const Shape&)) const {
+  if (FindShape(a) == nullptr || FindShape(b) == nullptr) return false;
+  return std::ranges::all_of(examples_, [&](const Shapes& shapes) {
+    const auto &of_a = shapes[static_cast<std::size_t>(a)],
+               &of_b = shapes[static_cast<std::size_t>(b)];
+    return !of_a || !of_b || fit(*of_a, *of_b);
+  });
 }
 
 bool QuantizedGraph::HaveSameShape(ValueId a, ValueId b) const {
-  const Shape *of_a = FindShape(a), *of_b = FindShape(b);
-  return of_a != nullptr && of_b != nullptr && *of_a == *of_b;
+  return Fit(a, b, [](const Shape& of_a, const Shape& of_b) { return of_a == of_b; });
+}
+
+bool QuantizedGraph::IsChannelGate(ValueId gate, ValueId x) const {
+  return Fit(gate, x, [](const Shape& of_gate, const Shape& of_x) {
+    return of_x.rank() == 4 && of_gate == Shape{of_x[0], of_x[1], 1, 1};
+  });
 }
 
 const Tensor* QuantizedGraph::RealConstant(ValueId value) {

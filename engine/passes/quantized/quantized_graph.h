@@ -36,7 +36,11 @@ class QuantizedGraph {
   bool HasOneReader(ValueId value) const;
   // For the declared shapes of the inputs, or an example of them; null where that is unknown.
   const Shape* FindShape(ValueId value) const;
-  bool HaveSameShape(ValueId a, ValueId b) const;  // false where that is unknown
+  // Whether two values have one shape; whether `gate` has an element for each channel of images
+  // `x`. Not only in the example, but also where an input is of size 1, which may be broadcast.
+  // False where that is unknown.
+  bool HaveSameShape(ValueId a, ValueId b) const;
+  bool IsChannelGate(ValueId gate, ValueId x) const;
   // A float32 constant, also one that a DequantizeLinear makes; null for all others.
   const Tensor* RealConstant(ValueId value);
 
@@ -66,13 +70,19 @@ class QuantizedGraph {
   int Finish();
 
  private:
+  using Shapes = std::vector<std::optional<Shape>>;  // by value
+
   void InferExampleShapes();
+  // For these sizes of the inputs; false if the network does not take them.
+  bool InferExample(const std::vector<Shape>& inputs);
+  // Whether both shapes are known and `fit` in every example that knows them.
+  bool Fit(ValueId a, ValueId b, bool (*fit)(const Shape&, const Shape&)) const;
 
   Graph& graph_;
   std::vector<Node> old_nodes_;
   std::vector<int> producers_;
   std::vector<std::vector<int>> consumers_;
-  std::vector<std::optional<Shape>> shapes_;
+  std::vector<Shapes> examples_;
   std::map<ValueId, ValueId> replaced_;
   std::map<ValueId, QuantizedValue> quantized_;
   std::map<ValueId, ValueId> unsigned_;

@@ -3,68 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tests/engine/passes/pass_test_util.h"
-#include "tests/engine/passes/quantized_model.h"
+#include "tests/engine/passes/integer_test_util.h"
 
 namespace tessera {
 namespace {
-
-constexpr ByteScale kIn{0.02f, 120};
-constexpr ByteScale kOut{0.03f, 100};
-const Shape kShape{1, 4, 6, 8};
-
-Tensor Run(const TestModel& m, const SessionOptions& options, const Shape& shape = kShape) {
-  const Tensor x = Tensor::FromVector<float>(
-      shape, TestModel::NoiseValues(static_cast<std::size_t>(shape.NumElements()), 9, 2.5f));
-  std::vector<Tensor> outputs;
-  m.Load(options)->Run(std::vector<NamedView>{{"x", x.view()}}, outputs);
-  return std::move(outputs[0]);
-}
-
-// The largest difference of an element from what plain float operators give. On every target.
-double DifferenceFromFloat(const TestModel& m, const Shape& shape = kShape) {
-  const Tensor plain = Run(m, {.reference = true}, shape);
-  const auto [low, high] = std::ranges::minmax(plain.values<float>());
-  EXPECT_LT(low, high);
-  double largest = 0;
-  OnEveryTarget([&] {
-    const Tensor with = Run(m, {}, shape);
-    ASSERT_EQ(with.shape(), plain.shape());
-    for (std::int64_t i = 0; i < with.size(); ++i) {
-      const double d = std::abs(with.data<float>()[i] - plain.data<float>()[i]);
-      largest = std::max(largest, std::isnan(d) ? 1e30 : d);
-    }
-  });
-  return largest;
-}
-
-// For what rounds once more or less than float operators do.
-void ExpectWithinOneStep(const TestModel& m, float step = kOut.scale) {
-  EXPECT_LE(DifferenceFromFloat(m), step * 1.001);
-}
-// For what computes the same numbers.
-void ExpectSame(const TestModel& m) { EXPECT_EQ(DifferenceFromFloat(m), 0); }
-
-int Steps(const TestModel& m, const std::string& type) { return CountSteps(m, type, {}, kShape); }
-
-// x -> Q -> DQ -> a.
-TestModel Quantized(const ByteScale& s = kIn) {
-  TestModel m;
-  m.Input("x", {1, 4, -1, -1});
-  AddBytes(m, "x", "a", s);
-  return m;
-}
-
-// v -> Q -> DQ -> y, the output.
-TestModel& EndWithBytes(TestModel& m, const std::string& v, const ByteScale& s = kOut) {
-  AddBytes(m, v, "y", s);
-  return m.Output("y");
-}
-
-TestModel& AddConv(TestModel& m, const std::string& in, const std::string& out) {
-  AddWeights(m, out + "_w", {4, 4, 3, 3});
-  return m.Node("Conv", {in, out + "_w"}, {out}, {{"pads", Ints{1, 1, 1, 1}}});
-}
 
 TEST(UseIntegers, Conv) {
   for (const int type : {kUint8Type, kInt8Type}) {
@@ -468,76 +410,6 @@ TEST(UseIntegers, MissingOperand) {
   m.Node("Concat", {"a", ""}, {"b"}, {{"axis", std::int64_t{1}}});
   EndWithBytes(m, "b");
   EXPECT_THROW(Steps(m, "Concat"), Error);
-}
-
-// What does not fit is computed in float, and right.
-class LeftInFloat : public testing::Test {
- protected:
-  static void Expect(const TestModel& m, const Shape& shape = kShape) {
-    EXPECT_EQ(CountSteps(m, "QuantizedConv", {}, shape), 0);
-    EXPECT_LE(DifferenceFromFloat(m, shape), kOut.scale * 1.001);
-  }
-};
-
-TEST_F(LeftInFloat, WeightsBeyondInt8) {
-  TestModel m = Quantized();
-  AddIntegers(m, "w_q", {4, 4, 1, 1}, Integers(16, 2, 150, 255), kUint8Type);
-  m.Floats("w_scale", {}, {0.002f});
-  AddIntegers(m, "w_zero", {}, {0}, kUint8Type);
-  m.Node("DequantizeLinear", {"w_q", "w_scale", "w_zero"}, {"w"}).Node("Conv", {"a", "w"}, {"c"});
-  Expect(EndWithBytes(m, "c"));
-}
-
-TEST_F(LeftInFloat, FloatWeights) {
-  TestModel m = Quantized();
-  m.Noise("w", {4, 4, 1, 1}).Node("Conv", {"a", "w"}, {"c"});
-  Expect(EndWithBytes(m, "c"));
-}
-
-TEST_F(LeftInFloat, WeightsAlongAnotherAxis) {
-  TestModel m = Quantized();
-  AddIntegers(m, "w_q", {4, 4, 1, 1}, Integers(16, 2, -127, 127), kInt8Type);
-  m.Floats("w_scale", {4}, {0.002f, 0.003f, 0.004f, 0.005f});
-  AddIntegers(m, "w_zero", {4}, {0, 0, 0, 0}, kInt8Type);
-  m.Node("DequantizeLinear", {"w_q", "w_scale", "w_zero"}, {"w"}, {{"axis", std::int64_t{1}}});
-  m.Node("Conv", {"a", "w"}, {"c"});
-  Expect(EndWithBytes(m, "c"));
-}
-
-TEST_F(LeftInFloat, ActivationsPerChannel) {
-  TestModel m;
-  m.Input("x", {1, 4, -1, -1}).Floats("scale", {4}, {0.02f, 0.03f, 0.04f, 0.05f});
-  AddIntegers(m, "zero", {4}, {100, 110, 120, 130}, kUint8Type);
-  m.Node("QuantizeLinear", {"x", "scale", "zero"}, {"q"});
-  m.Node("DequantizeLinear", {"q", "scale", "zero"}, {"a"});
-  AddConv(m, "a", "c");
-  Expect(EndWithBytes(m, "c"));
-}
-
-TEST_F(LeftInFloat, SixteenBits) {
-  TestModel m(21);
-  m.Input("x", {1, 4, -1, -1});
-  AddBytes(m, "x", "a", {0.0001f, 30000, onnx::TensorProto::UINT16});
-  AddConv(m, "a", "c");
-  Expect(EndWithBytes(m, "c"));
-}
-
-TEST_F(LeftInFloat, OneDimension) {
-  TestModel m;
-  m.Input("x", {1, 4, -1});
-  AddBytes(m, "x", "a", kIn);
-  AddWeights(m, "w", {4, 4, 3});
-  m.Node("Conv", {"a", "w"}, {"c"});
-  Expect(EndWithBytes(m, "c"), {1, 4, 20});
-}
-
-TEST_F(LeftInFloat, PassSwitchedOff) {
-  TestModel m = Quantized();
-  AddConv(m, "a", "c");
-  EndWithBytes(m, "c");
-  EXPECT_EQ(CountSteps(m, "QuantizedConv", {.disabled_passes = {"use-integers"}}, kShape), 0);
-  EXPECT_EQ(CountSteps(m, "QuantizedConv", {.reference = true}, kShape), 0);
-  EXPECT_EQ(CountSteps(m, "QuantizedConv", {}, kShape), 1);
 }
 
 }  // namespace
