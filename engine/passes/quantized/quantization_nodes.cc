@@ -10,6 +10,8 @@
 namespace tessera {
 namespace {
 
+constexpr double kMostSum = std::numeric_limits<std::int32_t>::max();
+
 bool IsByte(DType dtype) { return dtype == DType::kUint8 || dtype == DType::kInt8; }
 
 bool IsScale(float scale) { return std::isnormal(scale) && scale > 0; }
@@ -104,6 +106,18 @@ std::optional<IntegerWeights> ReadIntegerWeights(const Graph& graph, const Node&
                             dequantize.inputs.size() > 2 ? dequantize.inputs[2] : kNoValue);
 }
 
+bool SumsFit(const Tensor& weights, const Tensor* bias) {
+  const std::int64_t channels = weights.shape()[0], depth = weights.size() / channels;
+  const auto* w = weights.data<const std::int8_t>();
+  for (std::int64_t c = 0; c < channels; ++c) {
+    double most = bias == nullptr ? 0 : bias->data<const std::int32_t>()[c];
+    most = std::abs(most);
+    for (std::int64_t k = 0; k < depth; ++k) most += 255 * std::abs(int{w[c * depth + k]});
+    if (most > kMostSum) return false;
+  }
+  return true;
+}
+
 std::optional<Tensor> ToIntegerBias(const Tensor& bias, float x_scale,
                                     const IntegerWeights& weights) {
   const std::int64_t channels = weights.values->shape()[0];
@@ -112,10 +126,9 @@ std::optional<Tensor> ToIntegerBias(const Tensor& bias, float x_scale,
   for (std::int64_t c = 0; c < channels; ++c) {
     const float scale = weights.scale->data<const float>()[weights.scale->size() == 1 ? 0 : c];
     const double value = double{bias.data<const float>()[c]} / (double{x_scale} * double{scale});
-    if (!std::isfinite(value)) return std::nullopt;
-    using Limits = std::numeric_limits<std::int32_t>;
-    integers.data<std::int32_t>()[c] = static_cast<std::int32_t>(
-        std::clamp(std::nearbyint(value), double{Limits::min()}, double{Limits::max()}));
+    // Beyond int32 where a scale is tiny, as that of a tensor which was 0 for all samples.
+    if (!(std::abs(value) < kMostSum)) return std::nullopt;
+    integers.data<std::int32_t>()[c] = static_cast<std::int32_t>(std::nearbyint(value));
   }
   return integers;
 }

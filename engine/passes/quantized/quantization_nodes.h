@@ -43,8 +43,12 @@ std::optional<IntegerWeights> ReadIntegerWeights(const Graph& graph, ValueId val
 // From the DequantizeLinear that makes them.
 std::optional<IntegerWeights> ReadIntegerWeights(const Graph& graph, const Node& dequantize);
 
-// Real biases [M] in units of x_scale * scale of the weights, rounded and saturated. nullopt unless
-// the number of values is that of output channels and all are finite.
+// Whether sums of products of bytes with these weights [M, ...], and biases [M] if there are, are
+// int32 whatever the bytes are.
+bool SumsFit(const Tensor& weights, const Tensor* bias);
+
+// Real biases [M] in units of x_scale * scale of the weights, rounded. nullopt unless the number of
+// values is that of output channels and all are int32.
 std::optional<Tensor> ToIntegerBias(const Tensor& bias, float x_scale,
                                     const IntegerWeights& weights);
 

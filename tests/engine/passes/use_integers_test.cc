@@ -488,6 +488,14 @@ TEST_F(LeftInFloat, WeightsBeyondInt8) {
   Expect(EndWithBytes(m, "c"));
 }
 
+// Of an input that was 0 for all samples, for which quantisers write a tiny scale.
+TEST_F(LeftInFloat, BiasBeyondInt32) {
+  TestModel m = Quantized({1e-12f, 120});
+  AddWeights(m, "w", {4, 4, 1, 1});
+  m.Noise("b", {4}).Node("Conv", {"a", "w", "b"}, {"y"}).Output("y");
+  Expect(m);
+}
+
 TEST_F(LeftInFloat, FloatWeights) {
   TestModel m = Quantized();
   m.Noise("w", {4, 4, 1, 1}).Node("Conv", {"a", "w"}, {"c"});
