@@ -135,7 +135,8 @@ class QuadRow {
     const hn::Rebind<float, D> df;
     const ConvParams& p = b_.plan.depthwise.params;
     const std::int64_t x[2] = {2 * i - p.pad_left, 2 * i + 1 - p.pad_left};
-    const V zero_point = hn::Set(d, b_.plan.depthwise.x_zero_point * 0x01010101);
+    const auto byte = static_cast<std::uint32_t>(b_.plan.depthwise.x_zero_point);
+    const V zero_point = hn::Set(d, static_cast<std::int32_t>(byte * 0x01010101u));
     const auto positive = hn::Load(df, Reals() + kLanes),
                negative = hn::Load(df, Reals() + 2 * kLanes);
     std::uint32_t inside = 0;

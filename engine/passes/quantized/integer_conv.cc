@@ -98,8 +98,10 @@ std::optional<Node> MakeIntegerConv(QuantizedGraph& view, const Node& conv) {
       if (values == nullptr) return std::nullopt;
       integers = ToIntegerBias(*values, x->q.scale, *weights);
     }
-    if (!integers) return std::nullopt;
+    if (!integers || !SumsFit(*weights->values, &*integers)) return std::nullopt;
     bias = graph.AddConstant(conv.op.name + ".bias", std::move(*integers));
+  } else if (!SumsFit(*weights->values, nullptr)) {
+    return std::nullopt;
   }
   return MakeQuantizedConv(graph, conv, *x, *weights, bias);
 }

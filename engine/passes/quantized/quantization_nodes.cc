@@ -10,6 +10,8 @@
 namespace tessera {
 namespace {
 
+constexpr double kMostSum = std::numeric_limits<std::int32_t>::max();
+
 bool IsByte(DType dtype) { return dtype == DType::kUint8 || dtype == DType::kInt8; }
 
 constexpr float kLeastScale = std::numeric_limits<float>::min();
@@ -126,6 +128,18 @@ std::optional<IntegerWeights> ReadIntegerWeights(const Graph& graph, const Node&
   if (scale->size() != 1 && !first) return std::nullopt;
   return ReadIntegerWeights(graph, dequantize.inputs[0], dequantize.inputs[1],
                             dequantize.inputs.size() > 2 ? dequantize.inputs[2] : kNoValue);
+}
+
+bool SumsFit(const Tensor& weights, const Tensor* bias) {
+  const std::int64_t channels = weights.shape()[0], depth = weights.size() / channels;
+  const auto* w = weights.data<const std::int8_t>();
+  for (std::int64_t c = 0; c < channels; ++c) {
+    double most = bias == nullptr ? 0 : bias->data<const std::int32_t>()[c];
+    most = std::abs(most);
+    for (std::int64_t k = 0; k < depth; ++k) most += 255 * std::abs(int{w[c * depth + k]});
+    if (most > kMostSum) return false;
+  }
+  return true;
 }
 
 std::optional<Tensor> ToIntegerBias(const Tensor& bias, float x_scale, IntegerWeights& weights) {

@@ -44,6 +44,10 @@ std::optional<IntegerWeights> ReadIntegerWeights(const Graph& graph, ValueId val
 // From the DequantizeLinear that makes them.
 std::optional<IntegerWeights> ReadIntegerWeights(const Graph& graph, const Node& dequantize);
 
+// Whether sums of products of bytes with these weights [M, ...], and biases [M] if there are, are
+// int32 whatever the bytes are.
+bool SumsFit(const Tensor& weights, const Tensor* bias);
+
 // Larger ones leave no room for the sums of products.
 inline constexpr std::int64_t kMostIntegerBias = std::int64_t{1} << 30;
 
