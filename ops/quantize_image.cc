@@ -22,6 +22,7 @@ class ImageQuantization final : public Kernel {
   }
 
   void Run(const RunContext& context) const override {
+    if (pixels_.channels == 0) return;  // pixels take memory nevertheless
     const float scale = ScaleAt(context.inputs[1], 0);
     const std::int32_t zero_point = ZeroPointAt(InputOrAbsent(context, 2), 0);
     const TensorView& bytes = to_bytes_ ? context.outputs[0] : context.inputs[0];
@@ -36,9 +37,9 @@ class ImageQuantization final : public Kernel {
       const std::int64_t end = std::min(pixels_.height, begin + rows);
       const std::int64_t step = blocked_ ? 1 : end - begin;
       for (std::int64_t y = begin; y < end; y += step) {
-        const QuantizedPixels p = {scale, zero_point, static_cast<std::size_t>(pixels_.channels),
-                                   static_cast<std::size_t>(pixels_.pixel_stride),
-                                   static_cast<std::size_t>(step * pixels_.width)};
+        const PixelRun p = {scale, zero_point, static_cast<std::size_t>(pixels_.channels),
+                            static_cast<std::size_t>(pixels_.pixel_stride),
+                            static_cast<std::size_t>(step * pixels_.width)};
         RunRows(p,
                 bytes.data<std::uint8_t>() + image * pixels_.image_stride + y * pixels_.row_stride,
                 reals.data<float>() + Offset(image, y));
@@ -55,7 +56,7 @@ class ImageQuantization final : public Kernel {
     return (image * pixels_.channels * pixels_.height + y) * pixels_.width;
   }
 
-  void RunRows(const QuantizedPixels& p, std::uint8_t* pixels, float* reals) const {
+  void RunRows(const PixelRun& p, std::uint8_t* pixels, float* reals) const {
     const auto plane = static_cast<std::size_t>(pixels_.height * pixels_.width);
     const auto block = static_cast<std::size_t>(blocks_.plane_stride);
     if (to_bytes_) {

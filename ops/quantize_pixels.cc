@@ -22,12 +22,11 @@ using DI = hn::RebindToSigned<D>;
 
 // Up to 4 channels: one vector of each makes the pixels, 4 bytes each, of one vector.
 template <std::size_t kChannels>
-void QuantizeFewPlanes(const QuantizedPixels& p, const float* planes, std::size_t plane_stride,
+void QuantizeFewPlanes(const PixelRun& p, const float* planes, std::size_t plane_stride,
                        std::uint8_t* pixels) {
   std::size_t x = 0;
 #if HWY_TARGET != HWY_SCALAR
   const D d;
-  const DI di;
   const hn::Repartition<std::uint8_t, D> d8;
   const Quotient<std::uint8_t, D> quotient(d, p.scale, p.zero_point);
   for (const std::size_t lanes = hn::Lanes(d); x + lanes <= p.count; x += lanes) {
@@ -53,7 +52,7 @@ void QuantizeFewPlanes(const QuantizedPixels& p, const float* planes, std::size_
 }
 
 template <std::size_t kChannels>
-void DequantizeFewPlanes(const QuantizedPixels& p, const std::uint8_t* pixels, float* planes,
+void DequantizeFewPlanes(const PixelRun& p, const std::uint8_t* pixels, float* planes,
                          std::size_t plane_stride) {
   std::size_t x = 0;
 #if HWY_TARGET != HWY_SCALAR
@@ -84,7 +83,7 @@ void DequantizeFewPlanes(const QuantizedPixels& p, const std::uint8_t* pixels, f
 
 // Channels [first, first + lanes) of all pixels; `lanes` is d's.
 template <class DF>
-void QuantizeBlock(DF d, const QuantizedPixels& p, const float* block, std::size_t lanes,
+void QuantizeBlock(DF d, const PixelRun& p, const float* block, std::size_t lanes,
                    std::uint8_t* pixels) {
   const Quotient<std::uint8_t, DF> quotient(d, p.scale, p.zero_point);
   for (std::size_t x = 0; x < p.count; ++x) {
@@ -93,7 +92,7 @@ void QuantizeBlock(DF d, const QuantizedPixels& p, const float* block, std::size
 }
 
 template <class DF>
-void DequantizeBlock(DF d, const QuantizedPixels& p, const std::uint8_t* pixels, std::size_t lanes,
+void DequantizeBlock(DF d, const PixelRun& p, const std::uint8_t* pixels, std::size_t lanes,
                      float* block) {
   const hn::Rebind<std::uint8_t, DF> d8;
   const hn::RebindToSigned<DF> di;
@@ -106,7 +105,7 @@ void DequantizeBlock(DF d, const QuantizedPixels& p, const std::uint8_t* pixels,
 }
 
 // A block is wider than a pixel of 4 bytes: then 4 of its lanes are enough.
-void QuantizeAllBlocks(const QuantizedPixels& p, const float* blocks, std::size_t block_stride,
+void QuantizeAllBlocks(const PixelRun& p, const float* blocks, std::size_t block_stride,
                        std::uint8_t* pixels) {
   const D d;
   const std::size_t lanes = hn::Lanes(d);
@@ -118,7 +117,7 @@ void QuantizeAllBlocks(const QuantizedPixels& p, const float* blocks, std::size_
   }
 }
 
-void DequantizeAllBlocks(const QuantizedPixels& p, const std::uint8_t* pixels, float* blocks,
+void DequantizeAllBlocks(const PixelRun& p, const std::uint8_t* pixels, float* blocks,
                          std::size_t block_stride) {
   const D d;
   const std::size_t lanes = hn::Lanes(d);
@@ -130,7 +129,7 @@ void DequantizeAllBlocks(const QuantizedPixels& p, const std::uint8_t* pixels, f
   }
 }
 
-void QuantizeUpTo4Planes(const QuantizedPixels& p, const float* planes, std::size_t plane_stride,
+void QuantizeUpTo4Planes(const PixelRun& p, const float* planes, std::size_t plane_stride,
                          std::uint8_t* pixels) {
   switch (p.channels) {
     case 1:
@@ -144,7 +143,7 @@ void QuantizeUpTo4Planes(const QuantizedPixels& p, const float* planes, std::siz
   }
 }
 
-void DequantizeToUpTo4Planes(const QuantizedPixels& p, const std::uint8_t* pixels, float* planes,
+void DequantizeToUpTo4Planes(const PixelRun& p, const std::uint8_t* pixels, float* planes,
                              std::size_t plane_stride) {
   switch (p.channels) {
     case 1:
@@ -175,7 +174,7 @@ constexpr std::size_t kChannels = 16, kPixels = 256;
 
 // Calls square(x, c, count, channels) for parts of at most kPixels pixels and kChannels channels.
 template <class Square>
-void ForSquares(const QuantizedPixels& p, const Square& square) {
+void ForSquares(const PixelRun& p, const Square& square) {
   for (std::size_t x = 0; x < p.count; x += kPixels) {
     for (std::size_t c = 0; c < p.channels; c += kChannels) {
       square(x, c, std::min(kPixels, p.count - x), std::min(kChannels, p.channels - c));
@@ -185,7 +184,7 @@ void ForSquares(const QuantizedPixels& p, const Square& square) {
 
 }  // namespace
 
-void QuantizePlanes(const QuantizedPixels& p, const float* planes, std::size_t plane_stride,
+void QuantizePlanes(const PixelRun& p, const float* planes, std::size_t plane_stride,
                     std::uint8_t* pixels) {
   if (p.channels <= 4) {
     return HWY_DYNAMIC_DISPATCH(QuantizeUpTo4Planes)(p, planes, plane_stride, pixels);
@@ -201,7 +200,7 @@ void QuantizePlanes(const QuantizedPixels& p, const float* planes, std::size_t p
   });
 }
 
-void DequantizeToPlanes(const QuantizedPixels& p, const std::uint8_t* pixels, float* planes,
+void DequantizeToPlanes(const PixelRun& p, const std::uint8_t* pixels, float* planes,
                         std::size_t plane_stride) {
   if (p.channels <= 4) {
     return HWY_DYNAMIC_DISPATCH(DequantizeToUpTo4Planes)(p, pixels, planes, plane_stride);
@@ -217,12 +216,12 @@ void DequantizeToPlanes(const QuantizedPixels& p, const std::uint8_t* pixels, fl
   });
 }
 
-void QuantizeBlocks(const QuantizedPixels& p, const float* blocks, std::size_t block_stride,
+void QuantizeBlocks(const PixelRun& p, const float* blocks, std::size_t block_stride,
                     std::uint8_t* pixels) {
   HWY_DYNAMIC_DISPATCH(QuantizeAllBlocks)(p, blocks, block_stride, pixels);
 }
 
-void DequantizeToBlocks(const QuantizedPixels& p, const std::uint8_t* pixels, float* blocks,
+void DequantizeToBlocks(const PixelRun& p, const std::uint8_t* pixels, float* blocks,
                         std::size_t block_stride) {
   HWY_DYNAMIC_DISPATCH(DequantizeAllBlocks)(p, pixels, blocks, block_stride);
 }

@@ -9,8 +9,8 @@
 
 namespace tessera {
 
-// Scale and zero point of a uint8 tensor, and where some of its pixels are.
-struct QuantizedPixels {
+// Some pixels of a uint8 tensor, and its scale and zero point. There is at least one channel.
+struct PixelRun {
   float scale;
   std::int32_t zero_point;
   std::size_t channels, pixel_stride;  // ChannelsLastLayout's
@@ -18,15 +18,15 @@ struct QuantizedPixels {
 };
 
 // Row-major: channel c of pixel x is planes[c * plane_stride + x].
-void QuantizePlanes(const QuantizedPixels& p, const float* planes, std::size_t plane_stride,
+void QuantizePlanes(const PixelRun& p, const float* planes, std::size_t plane_stride,
                     std::uint8_t* pixels);
-void DequantizeToPlanes(const QuantizedPixels& p, const std::uint8_t* pixels, float* planes,
+void DequantizeToPlanes(const PixelRun& p, const std::uint8_t* pixels, float* planes,
                         std::size_t plane_stride);
 
 // Blocked: channel c of pixel x is blocks[c / lanes * block_stride + x * lanes + c % lanes].
-void QuantizeBlocks(const QuantizedPixels& p, const float* blocks, std::size_t block_stride,
+void QuantizeBlocks(const PixelRun& p, const float* blocks, std::size_t block_stride,
                     std::uint8_t* pixels);
-void DequantizeToBlocks(const QuantizedPixels& p, const std::uint8_t* pixels, float* blocks,
+void DequantizeToBlocks(const PixelRun& p, const std::uint8_t* pixels, float* blocks,
                         std::size_t block_stride);
 
 }  // namespace tessera

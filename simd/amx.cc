@@ -25,24 +25,11 @@ bool CanUseAmx() {
 }
 
 #if defined(__x86_64__)
-namespace {
-struct alignas(64) Configuration {
-  std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-}  // namespace
-
-void BeginAmx() {
-  static const Configuration configuration;
-  asm volatile("ldtilecfg %0" ::"m"(configuration));
-}
-
 void BeginAmx(std::int64_t depth_bytes) {
-  Configuration c;
+  AmxConfiguration c;
   c.row_bytes[4] = c.row_bytes[5] = static_cast<std::uint16_t>(depth_bytes);
   c.rows[6] = c.rows[7] = static_cast<std::uint8_t>(depth_bytes / 4);
-  asm volatile("ldtilecfg %0" ::"m"(c));
+  BeginAmx(c);
 }
 #endif
 

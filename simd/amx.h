@@ -17,8 +17,15 @@ bool CanUseAmx();
 
 #if defined(__x86_64__)
 
-// Between these two, on one thread, tiles can be used: all eight with 16 rows of 64 bytes.
-void BeginAmx();
+// The shapes of the eight tile registers, at first 16 rows of 64 bytes; as LDTILECFG reads it.
+struct alignas(64) AmxConfiguration {
+  std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
+  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+
+// Between BeginAmx and EndAmx, on one thread, tiles can be used.
+inline void BeginAmx(const AmxConfiguration& shapes) { asm volatile("ldtilecfg %0" ::"m"(shapes)); }
 // With rows of so many bytes, 4 to 64, in tiles 4 and 5, and of a fourth as many rows in 6 and 7.
 void BeginAmx(std::int64_t depth_bytes);
 inline void EndAmx() { asm volatile("tilerelease"); }

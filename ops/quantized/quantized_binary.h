@@ -6,16 +6,17 @@
 //   inputs:     A, B uint8 of one shape; output: Y uint8
 //   attributes: "a_scale", "a_zero_point", "b_scale", ..., "y_zero_point";
 //               "y_min", "y_max": bounds of Y's elements (0 and 255)
-//   v = float(a - a_zero_point) * (a_scale / y_scale) + float(b - b_zero_point) * (b_scale /
-//   y_scale) y = clamp(round(v) + y_zero_point, y_min, y_max)
+//   v = float(a - a_zero_point) * (a_scale / y_scale)
+//       + float(b - b_zero_point) * (b_scale / y_scale)
+//   y = clamp(round(v) + y_zero_point, y_min, y_max)
 //
 // QuantizedScale, y = x times one number per channel, as gates of squeeze and excitation have it:
 //   inputs:     X uint8 [N, C, H, W], G float32 [N, C, 1, 1]; output: Y uint8
 //   attributes: "x_scale", "x_zero_point", "y_scale", "y_zero_point"
 //   y = clamp(round(float(x - x_zero_point) * (g * (x_scale / y_scale))) + y_zero_point, 0, 255)
 //
-// In float32 without fused multiply-adds, to the bit; round() is half to even. Row-major or
-// channels-last.
+// In float32 without fused multiply-adds, to the bit; round() is half to even, and NaN becomes the
+// lowest value. Row-major or channels-last.
 #pragma once
 
 #include <cstdint>

@@ -107,8 +107,10 @@ std::optional<SpatialField> QuantizedConvField(const FieldContext& context, std:
 }  // namespace
 
 Quantization ReadQuantization(const OpNode& node, std::string_view prefix) {
+  const std::int64_t zero_point = node.attributes.Int(StrCat(prefix, "_zero_point"), 0);
+  Require(0 <= zero_point && zero_point <= 255, prefix, "_zero_point ", zero_point);
   return {node.attributes.Float(StrCat(prefix, "_scale"), 1),
-          static_cast<std::int32_t>(node.attributes.Int(StrCat(prefix, "_zero_point"), 0))};
+          static_cast<std::int32_t>(zero_point)};
 }
 
 void WriteQuantization(const Quantization& q, std::string_view prefix, Attributes& attributes) {

@@ -22,7 +22,8 @@
 //   r = clamp(r, alpha, beta) for kRelu and kClip; r * clamp(r * (1 / 6) + 0.5, 0, 1) for kHardSwish
 //   r = r + (addend - addend_zero_point) * addend_scale
 //   y = r, or clamp(round(r * (1 / y_scale)) + y_zero_point, 0, 255)
-// round() is half to even; slope is 1 but for kLeakyRelu and kPRelu.
+// round() is half to even, and clamp() gives the upper bound where it is below the lower one; slope
+// is 1 but for kLeakyRelu and kPRelu. Of NaN the byte is the lowest.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +46,8 @@ struct Quantization {
   bool operator==(const Quantization&) const = default;
 };
 
-// Attributes PREFIX_scale and PREFIX_zero_point.
+// Attributes PREFIX_scale (1) and PREFIX_zero_point (0). Throws Error for a zero point that is no
+// uint8.
 Quantization ReadQuantization(const OpNode& node, std::string_view prefix);
 void WriteQuantization(const Quantization& q, std::string_view prefix, Attributes& attributes);
 

@@ -29,7 +29,26 @@ namespace tessera::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Rounds half to even. Below the range of int32 the result is its lowest value.
+// std::max(v, low) and std::min(v, high): NaN stays what it is.
+template <class V>
+HWY_INLINE V AtLeast(V low, V v) {
+#if TESSERA_X86_VECTORS
+  return hn::Max(low, v);  // the second operand where one is NaN
+#else
+  return hn::IfThenElse(hn::Lt(v, low), low, v);
+#endif
+}
+
+template <class V>
+HWY_INLINE V AtMost(V high, V v) {
+#if TESSERA_X86_VECTORS
+  return hn::Min(high, v);
+#else
+  return hn::IfThenElse(hn::Gt(v, high), high, v);
+#endif
+}
+
+// Rounds half to even. Below the range of int32, and for NaN, the result is its lowest value.
 template <class D, class V = hn::Vec<hn::RebindToSigned<D>>>
 HWY_INLINE V RoundToInt(D d, hn::Vec<D> v) {
 #if HWY_TARGET == HWY_SCALAR  // its NearestInt is off by one just below 0.5
@@ -51,8 +70,7 @@ HWY_INLINE V RoundToInt(D d, hn::Vec<D> v) {
 #endif
   }
 #else
-  static_cast<void>(d);
-  return hn::NearestInt(v);
+  return hn::NearestInt(hn::IfThenElse(hn::Eq(v, v), v, hn::Set(d, -2147483648.0f)));
 #endif
 }
 
@@ -94,11 +112,10 @@ class QuantizedOutput {
   HWY_INLINE VF Real(D d, V sum, VF positive, VF negative, V addend) const {
     const hn::Rebind<float, D> df;
     VF r = hn::Mul(hn::ConvertTo(df, sum), Choose(d, sum, positive, negative));
-    r = hn::Min(hn::Max(r, hn::Set(df, clip_low_)), hn::Set(df, clip_high_));
+    r = AtMost(hn::Set(df, clip_high_), AtLeast(hn::Set(df, clip_low_), r));
     if (is_hard_swish_) {
-      VF gate = hn::Add(hn::Mul(r, hn::Set(df, 1.0f / 6)), hn::Set(df, 0.5f));
-      gate = hn::Min(hn::Max(gate, hn::Zero(df)), hn::Set(df, 1.0f));
-      r = hn::Mul(r, gate);
+      const VF gate = hn::Add(hn::Mul(r, hn::Set(df, 1.0f / 6)), hn::Set(df, 0.5f));
+      r = hn::Mul(r, AtMost(hn::Set(df, 1.0f), AtLeast(hn::Zero(df), gate)));
     }
     if (has_addend_) {
       const VF a = hn::ConvertTo(df, hn::Sub(addend, hn::Set(d, addend_zero_point_)));
@@ -117,15 +134,14 @@ class QuantizedOutput {
     } else if constexpr (kForm == QuantizedForm::kHardSwish) {
       const VF s = hn::ConvertTo(df, sum);
       const VF gate = hn::Add(hn::Mul(s, negative), hn::Set(df, 0.5f));
-      v = hn::Mul(hn::Mul(s, positive),
-                  hn::Min(hn::Max(gate, hn::Zero(df)), hn::Set(df, 1.0f)));
+      v = hn::Mul(hn::Mul(s, positive), AtMost(hn::Set(df, 1.0f), AtLeast(hn::Zero(df), gate)));
     } else if constexpr (kForm == QuantizedForm::kSlope) {
       v = hn::Mul(hn::ConvertTo(df, sum), Choose(d, sum, positive, negative));
     } else {
       v = hn::Mul(hn::ConvertTo(df, sum), positive);
     }
     // Saturation does the rest where v cannot leave the range of int32.
-    if constexpr (kForm != QuantizedForm::kLinear) v = hn::Min(v, hn::Set(df, limit_));
+    if constexpr (kForm != QuantizedForm::kLinear) v = AtMost(hn::Set(df, limit_), v);
     return RoundToInt(df, v);
   }
 

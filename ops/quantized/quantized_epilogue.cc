@@ -1,5 +1,6 @@
 // What QuantizedConv does to its sums, element by element, and the operands for whole vectors.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "ops/quantize.h"
@@ -44,8 +45,8 @@ QuantizedEpilogue::QuantizedEpilogue(const QuantizedConvParams& params,
   const auto bound = [&](float value) {
     return std::int32_t{RoundAndSaturate<std::uint8_t>(value / params.y.scale, y_zero_point)};
   };
-  lowest = to_bytes ? bound(clip_low) : 0;
-  highest = to_bytes ? std::max(lowest, bound(clip_high)) : 255;
+  highest = to_bytes ? bound(clip_high) : 255;
+  lowest = to_bytes ? std::min(bound(clip_low), highest) : 0;  // Clip gives the upper of two bounds
 
   const std::int64_t channels = params.conv.out_channels;
   const std::int64_t depth = constants.weights->size() / channels;
@@ -69,7 +70,7 @@ QuantizedEpilogue::QuantizedEpilogue(const QuantizedConvParams& params,
     if (epilogue.activation == Activation::kLeakyRelu) slope = epilogue.alpha;
     if (epilogue.activation == Activation::kPRelu) slope = ElementOr(constants.slope.get(), c, 1);
     has_slope = has_slope || slope != 1;
-    saturates = saturates && multiplier < 1;
+    saturates = saturates && std::abs(multiplier) < 1;
     positive.As<float>()[c] = multiplier;
     negative.As<float>()[c] = to_bytes && is_hard_swish ? real * (1.0f / 6) : multiplier * slope;
   }
@@ -106,8 +107,8 @@ std::uint8_t QuantizedEpilogue::ToByte(std::int32_t sum, std::int64_t channel,
     const float gate = s * Negative()[channel] + 0.5f;
     v = s * Positive()[channel] * std::min(std::max(gate, 0.0f), 1.0f);
   }
-  return static_cast<std::uint8_t>(std::clamp(
-      std::int32_t{RoundAndSaturate<std::uint8_t>(v, y_zero_point)}, lowest, highest));
+  return static_cast<std::uint8_t>(
+      std::clamp(std::int32_t{RoundAndSaturate<std::uint8_t>(v, y_zero_point)}, lowest, highest));
 }
 
 namespace {

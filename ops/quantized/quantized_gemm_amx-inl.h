@@ -26,16 +26,12 @@ class AmxTiles {
  public:
   explicit AmxTiles(std::int64_t segment_quads) {
     const auto rest = static_cast<std::uint8_t>(segment_quads % kAmxQuads);
-    struct alignas(64) Configuration {
-      std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
-      std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-      std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-    } configuration;
+    AmxConfiguration shapes;
     if (rest != 0) {
-      configuration.row_bytes[5] = static_cast<std::uint16_t>(4 * rest);
-      configuration.rows[7] = rest;
+      shapes.row_bytes[5] = static_cast<std::uint16_t>(4 * rest);
+      shapes.rows[7] = rest;
     }
-    asm volatile("ldtilecfg %0" ::"m"(configuration));
+    BeginAmx(shapes);
   }
   ~AmxTiles() { EndAmx(); }
   AmxTiles(const AmxTiles&) = delete;

@@ -1,5 +1,5 @@
 // One pointwise convolution, pixel by pixel: for kernels that hold rows of pixels of their own (the
-// fused chains of ops/quantized/quantized_conv_pair.h).
+// fused chains of ops/quantized/quantized_conv_chain.h).
 #pragma once
 
 #include <cstdint>

@@ -8,6 +8,7 @@
 #include "tests/every_target.h"
 #include "tests/ops/byte_tensors.h"
 #include "tests/ops/op_test_util.h"
+#include "tests/ops/quantized/guarded_tensor.h"
 
 namespace tessera {
 namespace {
@@ -490,6 +491,25 @@ TEST(DequantizeLinear, ImagesOnEveryTarget) {
       }
     });
   }
+}
+
+// Whose pixels take memory nevertheless.
+TEST(QuantizeLinear, ImagesWithoutChannels) {
+  const Shape shape{1, 0, 9, 100};
+  const Tensor s = Scalar(0.5f), z = Scalar<std::uint8_t>(7);
+  OnEveryTarget([&] {
+    for (const Layout layout : {Layout::kRowMajor, Layout::kBlocked}) {
+      const GuardedTensor reals(DType::kFloat32, shape, layout);
+      const GuardedTensor pixels(DType::kUint8, shape, Layout::kChannelsLast);
+      TestThreads team(1);
+      const auto run = [&](const Kernel& kernel, const TensorView& x, const TensorView& y) {
+        const std::vector<TensorView> inputs = {x, s.view(), z.view()}, outputs = {y};
+        kernel.Run({inputs, outputs, team, nullptr, 0});
+      };
+      run(*MakeImageQuantizer(shape, layout), reals.view(), pixels.view());
+      run(*MakeImageDequantizer(shape, layout), pixels.view(), reals.view());
+    }
+  });
 }
 
 TEST(QuantizeLinear, ImagesOfSeveralScalesAndOfInt8StayRowMajor) {

@@ -145,29 +145,47 @@ void ExpectSameElements(const Tensor& expected, const Tensor& actual) {
   }
 }
 
-// Runs a kernel that takes channels-last tensors and compares with the reference.
-inline void ExpectReferenceBytes(const QuantizedConvCase& c, const Kernel& kernel,
-                                 Layout output_layout, int threads) {
-  SCOPED_TRACE(
-      StrCat(kernel.name(), " on ", CpuTargetName(), ", ", threads, " threads: ", ToString(c)));
+// Tensors at their places among the operator's inputs.
+inline std::vector<TensorView> QuantizedConvInputs(const TensorView& x, const TensorView& addend) {
+  std::vector<TensorView> inputs(kQuantizedAddend + 1);
+  inputs[0] = x;
+  inputs[kQuantizedAddend] = addend;
+  return inputs;
+}
+
+// What the reference gives, row-major.
+inline Tensor ReferenceResult(const QuantizedConvCase& c) {
   const ConvParams& p = c.params.conv;
-  const Shape shape{p.batch, p.out_channels, p.out_height, p.out_width};
-  const DType type = c.params.to_float ? DType::kFloat32 : DType::kUint8;
-  Tensor expected(type, shape), actual(type, shape, output_layout);
-  const auto inputs = [](const Tensor& x, const Tensor& addend) {
-    std::vector<TensorView> list(kQuantizedAddend + 1);
-    list[0] = x.view();
-    list[kQuantizedAddend] = addend.view();
-    return list;
-  };
-  RunKernel(*MakeReferenceQuantizedConv(c.params, c.constants), inputs(c.x, c.addend), expected, 1);
-  const Tensor x = ToChannelsLast(c.x), addend = ToChannelsLast(c.addend);
-  RunKernel(kernel, inputs(x, addend), actual, threads);
-  if (c.params.to_float) {
+  Tensor y(c.params.to_float ? DType::kFloat32 : DType::kUint8,
+           {p.batch, p.out_channels, p.out_height, p.out_width});
+  RunKernel(*MakeReferenceQuantizedConv(c.params, c.constants),
+            QuantizedConvInputs(c.x.view(), c.addend.view()), y, 1);
+  return y;
+}
+
+inline void ExpectSameBytes(const Tensor& expected, const Tensor& actual) {
+  if (expected.dtype() == DType::kFloat32) {
     ExpectSameElements<float>(expected, actual);
   } else {
     ExpectSameElements<std::uint8_t>(expected, actual);
   }
+}
+
+// Runs a kernel that takes channels-last tensors, and once more with the result in the place of
+// the addend if it says that it can.
+inline void ExpectResult(const QuantizedConvCase& c, const Tensor& expected, const Kernel& kernel,
+                         Layout output_layout, int threads) {
+  SCOPED_TRACE(
+      StrCat(kernel.name(), " on ", CpuTargetName(), ", ", threads, " threads: ", ToString(c)));
+  const Tensor x = ToChannelsLast(c.x), addend = ToChannelsLast(c.addend);
+  Tensor y(expected.dtype(), expected.shape(), output_layout);
+  RunKernel(kernel, QuantizedConvInputs(x.view(), addend.view()), y, threads);
+  ExpectSameBytes(expected, y);
+  if (!c.params.has_addend || !kernel.CanOverwriteInput(kQuantizedAddend)) return;
+  SCOPED_TRACE("in place");
+  Tensor both = addend.Clone();
+  RunKernel(kernel, QuantizedConvInputs(x.view(), both.view()), both, threads);
+  ExpectSameBytes(expected, both);
 }
 
 }  // namespace tessera

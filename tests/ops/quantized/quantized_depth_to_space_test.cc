@@ -10,7 +10,7 @@ namespace {
 TEST(QuantizedDepthToSpace, IsTheChainThatItReplaces) {
   std::mt19937 random(1);
   for (const std::int64_t b : {1, 2, 3, 4, 5}) {
-    for (const std::int64_t c : {1, 3, 4}) {
+    for (const std::int64_t c : {1, 3}) {
       for (const char* mode : {"DCR", "CRD"}) {
         for (const bool has_image : {false, true}) {
           const std::int64_t width = 5 + static_cast<std::int64_t>(random() % 30);

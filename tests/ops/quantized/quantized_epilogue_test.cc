@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -95,6 +96,7 @@ using QuantizedEpilogueTest = OnEachTarget;
 using DotTest = OnEachTarget;
 
 TEST_F(QuantizedEpilogueTest, VectorsGiveTheBytesOfTheDefinition) {
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
   constexpr std::int64_t kChannels = 64;  // 4 * lanes of every target divides it
   std::mt19937 random(7);
   const auto pick = [&](auto... values) {
@@ -110,18 +112,20 @@ TEST_F(QuantizedEpilogueTest, VectorsGiveTheBytesOfTheDefinition) {
         pick(Activation::kNone, Activation::kRelu, Activation::kLeakyRelu, Activation::kPRelu,
              Activation::kClip, Activation::kHardSwish);
     p.conv.epilogue.alpha = p.conv.epilogue.activation == Activation::kClip ? -1.5f : 0.1f;
-    p.conv.epilogue.beta = 6;
+    p.conv.epilogue.beta = pick(6.0f, 6.0f, -2.0f);
     p.x = {0.02f, static_cast<std::int32_t>(random() % 256)};
     p.y = {pick(0.01f, 0.05f, 1e-6f, 30.0f), static_cast<std::int32_t>(pick(0, 17, 128, 255))};
     p.has_addend = random() % 3 == 0;
     p.addend = {0.03f, static_cast<std::int32_t>(random() % 256)};
+    // Also factors below 0, beyond float32 and of NaN.
+    const bool odd = round % 4 == 0;
     std::vector<std::int8_t> weights(kChannels);
     std::vector<float> scales(kChannels), slopes(kChannels);
     std::vector<std::int32_t> bias(kChannels);
     for (std::int64_t c = 0; c < kChannels; ++c) {
       weights[c] = static_cast<std::int8_t>(random());
-      scales[c] = pick(0.01f, 0.003f, 0.1f);
-      slopes[c] = pick(-0.3f, 0.0f, 0.25f, 1.0f, 1.7f);
+      scales[c] = odd ? pick(-0.01f, -1e6f, 3e38f, -3e38f, 0.0f, kNaN) : pick(0.01f, 0.003f, 0.1f);
+      slopes[c] = odd ? pick(kNaN, -0.3f) : pick(-0.3f, 0.0f, 0.25f, 1.0f, 1.7f);
       bias[c] = static_cast<std::int32_t>(random() % 2001) - 1000;
     }
     const auto share = [](Tensor t) { return std::make_shared<const Tensor>(std::move(t)); };
@@ -137,7 +141,7 @@ TEST_F(QuantizedEpilogueTest, VectorsGiveTheBytesOfTheDefinition) {
     std::vector<std::uint8_t> addend(kChannels), expected(kChannels);
     for (std::int64_t c = 0; c < kChannels; ++c) {
       const int bits = static_cast<int>(random() % 32);
-      sums[c] = static_cast<std::int32_t>(random()) >> bits;
+      sums[c] = random() % 8 == 0 ? 0 : static_cast<std::int32_t>(random()) >> bits;
       addend[c] = static_cast<std::uint8_t>(random());
       expected[c] = e.ToByte(sums[c], c, addend[c]);
     }
@@ -156,6 +160,32 @@ TEST_F(QuantizedEpilogueTest, VectorsGiveTheBytesOfTheDefinition) {
     }
   }
   for (const int rounds : forms) EXPECT_GT(rounds, 20);
+}
+
+// A factor beyond 1 either way takes a sum out of int32, where conversion alone does not saturate.
+TEST_F(QuantizedEpilogueTest, SaturationAloneIsForSmallFactors) {
+  for (const auto& [scale, form] : {std::pair{0.5f, QuantizedForm::kLinear},
+                                    {-0.5f, QuantizedForm::kLinear},
+                                    {2.0f, QuantizedForm::kSlope},
+                                    {-2.0f, QuantizedForm::kSlope}}) {
+    QuantizedConvParams p;
+    p.conv = {};
+    p.conv.out_channels = 1;
+    const QuantizedConvConstants constants = {
+        std::make_shared<const Tensor>(Tensor::FromVector<std::int8_t>({1, 1, 1, 1}, {1})),
+        std::make_shared<const Tensor>(Tensor::FromVector<float>({1}, {scale})), nullptr, nullptr};
+    EXPECT_EQ(QuantizedEpilogue(p, constants, 16).form, form) << scale;
+  }
+}
+
+TEST(Quantization, ZeroPointsAreBytes) {
+  OpNode node{.name = "test", .type = "QuantizedConv", .opset = 17, .attributes = {}};
+  WriteQuantization({0.5f, 255}, "x", node.attributes);
+  EXPECT_EQ(ReadQuantization(node, "x"), (Quantization{0.5f, 255}));
+  for (const std::int32_t zero_point : {-1, 256}) {
+    WriteQuantization({0.5f, zero_point}, "x", node.attributes);
+    EXPECT_THROW(ReadQuantization(node, "x"), Error);
+  }
 }
 
 TEST_F(DotTest, IsExactOnEveryTarget) {

@@ -23,7 +23,7 @@ struct Layer {
   std::int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
 };
 
-class QuantizedGemmConvTest : public TargetTest {
+class QuantizedGemmConvTest : public testing::Test {
  protected:
   template <typename T>
   T Pick(std::initializer_list<T> values) {
@@ -52,7 +52,7 @@ class QuantizedGemmConvTest : public TargetTest {
     // The reference takes a nanosecond and more a product.
     const std::int64_t rest =
         l.batch * l.height * l.width * l.out_channels * l.kernel_h * l.kernel_w;
-    while (l.channels > 4 && rest * l.channels > 2'000'000) l.channels /= 2;
+    while (l.channels > 4 && rest * l.channels > 700'000) l.channels /= 2;
     return l;
   }
 
@@ -78,45 +78,27 @@ class QuantizedGemmConvTest : public TargetTest {
     return MakeQuantizedConvCase(p, random_);
   }
 
-  // What the reference gives, row-major.
-  static Tensor Expected(const QuantizedConvCase& c) {
-    const ConvParams& p = c.params.conv;
-    Tensor y(c.params.to_float ? DType::kFloat32 : DType::kUint8,
-             {p.batch, p.out_channels, p.out_height, p.out_width});
-    RunKernel(*MakeReferenceQuantizedConv(c.params, c.constants),
-              Inputs(c.x.view(), c.addend.view()), y, 1);
-    return y;
-  }
-
-  static std::vector<TensorView> Inputs(const TensorView& x, const TensorView& addend) {
-    std::vector<TensorView> inputs(kQuantizedAddend + 1);
-    inputs[0] = x;
-    inputs[kQuantizedAddend] = addend;
-    return inputs;
-  }
-
-  // Runs `c` on tensors with nothing behind them.
+  // Runs `c` on every target, on tensors with nothing behind them.
   void Check(const QuantizedConvCase& c) {
     SCOPED_TRACE(ToString(c));
-    const Tensor expected = Expected(c);
+    const Tensor expected = ReferenceResult(c);
     const GuardedTensor x(ToChannelsLast(c.x));
     const GuardedTensor addend(c.params.has_addend ? ToChannelsLast(c.addend) : c.x.Clone());
     const Layout layout =
         !c.params.to_float ? Layout::kChannelsLast : Pick({Layout::kBlocked, Layout::kRowMajor});
-    PackCache packs;
-    const auto kernel = MakeQuantizedGemmConv(c.params, c.constants, layout, packs);
-    for (const int threads : {1, 3}) {
-      const GuardedTensor y(expected.dtype(), expected.shape(), layout, 0x5A);
-      Run(*kernel, Inputs(x.view(), c.params.has_addend ? addend.view() : TensorView{}), y,
-          threads);
-      SCOPED_TRACE(
-          StrCat(kernel->name(), ", ", threads, " threads, layout ", static_cast<int>(layout)));
-      if (c.params.to_float) {
-        ExpectSameElements<float>(expected, y.Copy());
-      } else {
-        ExpectSameElements<std::uint8_t>(expected, y.Copy());
+    OnEveryTarget([&] {
+      PackCache packs;
+      const auto kernel = MakeQuantizedGemmConv(c.params, c.constants, layout, packs);
+      for (const int threads : {1, 3}) {
+        const GuardedTensor y(expected.dtype(), expected.shape(), layout, 0x5A);
+        Run(*kernel,
+            QuantizedConvInputs(x.view(), c.params.has_addend ? addend.view() : TensorView{}), y,
+            threads);
+        SCOPED_TRACE(
+            StrCat(kernel->name(), ", ", threads, " threads, layout ", static_cast<int>(layout)));
+        ExpectSameBytes(expected, y.Copy());
       }
-    }
+    });
   }
 
   static void Run(const Kernel& kernel, const std::vector<TensorView>& inputs,
@@ -128,42 +110,44 @@ class QuantizedGemmConvTest : public TargetTest {
     const std::vector<TensorView> outputs = {y.view()};
     kernel.Run({inputs, outputs, team, scratch.data<std::byte>(), stride});
   }
+
+  std::mt19937 random_{20240607};
 };
 
-TEST_P(QuantizedGemmConvTest, RandomLayers) {
-  for (int round = 0; round < 200 && !HasFatalFailure(); ++round) Check(MakeCase(RandomLayer()));
+TEST_F(QuantizedGemmConvTest, RandomLayers) {
+  for (int round = 0; round < 150 && !HasFatalFailure(); ++round) Check(MakeCase(RandomLayer()));
 }
 
-TEST_P(QuantizedGemmConvTest, LayersOfNetworks) {
+TEST_F(QuantizedGemmConvTest, LayersOfNetworks) {
   const Layer layers[] = {
-      {1, 3, 31, 33, 16, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1},
-      {1, 3, 9, 350, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
-      {1, 64, 20, 21, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
-      {1, 48, 11, 40, 48, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
+      {1, 3, 17, 33, 16, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1},
+      {1, 3, 4, 350, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
+      {1, 64, 7, 21, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
+      {1, 48, 5, 40, 48, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
       {1, 32, 9, 12, 64, 5, 5, 2, 2, 1, 1, 2, 2, 2, 2},
       {1, 16, 24, 25, 72, 1, 1},
       {2, 96, 16, 16, 24, 1, 1},
       {1, 240, 7, 9, 40, 1, 1, 2, 2},
       {1, 96, 8, 8, 2, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},  // heads
       {1, 96, 16, 16, 4, 1, 1},
-      {1, 64, 9, 200, 3, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
+      {1, 64, 5, 200, 3, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
       {1, 1, 5, 600, 1, 1, 1},
       {1, 200, 1, 1, 100, 1, 1},
       {1, 16, 40, 9, 33, 3, 3, 1, 1, 4, 3, 4, 3, 4, 3},
       {1, 5, 3, 3, 6, 3, 3, 1, 1, 1, 1, 6, 5, 4, 7},  // mostly pads
   };
   for (const Layer& layer : layers) {
-    for (int round = 0; round < 3 && !HasFatalFailure(); ++round) Check(MakeCase(layer));
+    for (int round = 0; round < 2 && !HasFatalFailure(); ++round) Check(MakeCase(layer));
   }
 }
 
-TEST_P(QuantizedGemmConvTest, NoImages) {
+TEST_F(QuantizedGemmConvTest, NoImages) {
   Check(MakeCase({0, 16, 5, 5, 16, 1, 1}));
   Check(MakeCase({0, 16, 5, 5, 3, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1}));
 }
 
 // Products of pairs that int16 cannot hold, and of more channels than one.
-TEST_P(QuantizedGemmConvTest, ExtremesDoNotOverflow) {
+TEST_F(QuantizedGemmConvTest, ExtremesDoNotOverflow) {
   for (const std::int64_t channels : {20, 3}) {
     QuantizedConvCase c = MakeCase({1, 64, 6, 7, channels, 1, 1});
     c.params.conv.epilogue.activation = Activation::kNone;
@@ -176,19 +160,19 @@ TEST_P(QuantizedGemmConvTest, ExtremesDoNotOverflow) {
 }
 
 // A row of pixels inside of wider ones, as the fused chains have it.
-TEST_P(QuantizedGemmConvTest, PointwiseOnRows) {
+TEST_F(QuantizedGemmConvTest, PointwiseOnRows) {
   for (int round = 0; round < 60 && !HasFatalFailure(); ++round) {
     const Layer random = RandomLayer();
     const Layer l{1, random.channels, 1, random.width, random.out_channels, 1, 1};
     QuantizedConvCase c = MakeCase(l);
     c.params.to_float = false;
     SCOPED_TRACE(ToString(c));
-    const Tensor expected = Expected(c);
+    const Tensor expected = ReferenceResult(c);
 
     const std::int64_t in_stride = ChannelsLastLayout::PixelStride(l.channels) + UpTo(40);
     const std::int64_t out_stride = ChannelsLastLayout::PixelStride(l.out_channels) + UpTo(40);
     std::vector<std::uint8_t> in(static_cast<std::size_t>(in_stride * l.width), 77);
-    std::vector<std::uint8_t> add(static_cast<std::size_t>(out_stride * l.width), 77), out = add;
+    std::vector<std::uint8_t> add(static_cast<std::size_t>(out_stride * l.width), 77);
     const auto at = [&](std::int64_t stride, std::int64_t pixel, std::int64_t channel) {
       return static_cast<std::size_t>(stride * pixel + channel);
     };
@@ -200,19 +184,23 @@ TEST_P(QuantizedGemmConvTest, PointwiseOnRows) {
         add[at(out_stride, i, k)] = c.addend.data<std::uint8_t>()[k * l.width + i];
       }
     }
-    PackCache packs;
-    const auto plan = MakeQuantizedPointwisePlan(c.params, c.constants, packs);
-    RunQuantizedPointwise(*plan, in.data(), in_stride, l.width,
-                          c.params.has_addend ? add.data() : nullptr, out.data(), out_stride);
-    for (std::int64_t i = 0; i < l.width; ++i) {
-      for (std::int64_t k = 0; k < l.out_channels; ++k) {
-        ASSERT_EQ(out[at(out_stride, i, k)], expected.data<std::uint8_t>()[k * l.width + i])
-            << "pixel " << i << ", channel " << k;
+    OnEveryTarget([&] {
+      PackCache packs;
+      const auto plan = MakeQuantizedPointwisePlan(c.params, c.constants, packs);
+      std::vector<std::uint8_t> out(add.size(), 77);
+      RunQuantizedPointwise(*plan, in.data(), in_stride, l.width,
+                            c.params.has_addend ? add.data() : nullptr, out.data(), out_stride);
+      for (std::int64_t i = 0; i < l.width; ++i) {
+        for (std::int64_t k = 0; k < l.out_channels; ++k) {
+          ASSERT_EQ(out[at(out_stride, i, k)], expected.data<std::uint8_t>()[k * l.width + i])
+              << "pixel " << i << ", channel " << k;
+        }
+        for (std::int64_t k = ChannelsLastLayout::PixelStride(l.out_channels); k < out_stride;
+             ++k) {
+          ASSERT_EQ(out[at(out_stride, i, k)], 77) << "beyond pixel " << i;
+        }
       }
-      for (std::int64_t k = ChannelsLastLayout::PixelStride(l.out_channels); k < out_stride; ++k) {
-        ASSERT_EQ(out[at(out_stride, i, k)], 77) << "beyond pixel " << i;
-      }
-    }
+    });
   }
 }
 
@@ -268,8 +256,6 @@ TEST(QuantizedPointwise, RefusesOtherConvolutions) {
   PackCache packs;
   EXPECT_THROW(MakeQuantizedPointwisePlan(p, {}, packs), Error);
 }
-
-INSTANTIATE_TEST_SUITE_P(Targets, QuantizedGemmConvTest, testing::ValuesIn(AvailableCpuTargets()));
 
 }  // namespace
 }  // namespace tessera
