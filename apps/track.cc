@@ -68,16 +68,6 @@ class Events final : public TrackEvents {
     return box;
   }
 
-  Box FirstBox(const Frame& first) {
-    if (arguments_.box) return *arguments_.box;
-    if (const auto known = truth_.find(first.number); known != truth_.end()) return known->second;
-    Require(window_ != nullptr, DisplayName(arguments_.ground_truth), ": has no box for frame ",
-            first.number, ", the first one; --init x,y,w,h gives it");
-    const std::optional<Box> drawn = StartAnew(first);
-    Require(drawn.has_value(), "no box was drawn");
-    return *drawn;
-  }
-
   void Updating(const Frame& frame, Tracker& tracker) override {
     outputs_.Updating(frame, tracker);
   }
@@ -100,6 +90,16 @@ class Events final : public TrackEvents {
   void Noted(const std::string& note) override { progress_.Noted(note); }
 
  private:
+  Box FirstBox(const Frame& first) {
+    if (arguments_.box) return *arguments_.box;
+    if (const auto known = truth_.find(first.number); known != truth_.end()) return known->second;
+    Require(window_ != nullptr, DisplayName(arguments_.ground_truth), ": has no box for frame ",
+            first.number, ", the first one; --init x,y,w,h gives it");
+    const std::optional<Box> drawn = StartAnew(first);
+    Require(drawn.has_value(), "no box was drawn");
+    return *drawn;
+  }
+
   const TrackArguments& arguments_;
   const GroundTruth& truth_;
   Tracker& tracker_;

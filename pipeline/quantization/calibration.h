@@ -15,7 +15,7 @@
 namespace tessera {
 
 // A tracker's networks run on small patches: many are better and do not take long.
-inline constexpr int kTrackerSearches = 64;
+inline constexpr int kTrackerSearches = 128;
 
 struct CalibrationOptions {
   // Pictures, folders of them, videos, or raw numbers as ReadRawSamples has them; for a tracker,

@@ -16,8 +16,8 @@ namespace tessera {
 namespace {
 
 using onnx::TensorProto;
-using testing::ElementsAre;
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::Not;
