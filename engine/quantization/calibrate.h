@@ -24,6 +24,11 @@ struct Calibration {
 // `graph` as PrepareForQuantizing leaves it.
 Calibration Calibrate(const Graph& graph, std::span<const Sample> samples, Parallel& parallel);
 
+// Its magnitudes alone, in less time.
+std::map<ValueId, std::vector<double>> Magnitudes(const Graph& graph,
+                                                  std::span<const Sample> samples,
+                                                  Parallel& parallel);
+
 // The mean of each channel over the first outputs of all samples, rank 4.
 std::vector<double> ChannelMeans(std::span<const Outputs> outputs);
 

@@ -173,6 +173,7 @@ Histogram::Histogram(std::span<const WeightedValues> parts)
     }
   }
   width_ = (static_cast<double>(high_) - low_) / kBins;
+  const double bins = width_ > 0 ? 1 / width_ : 0;
   for (const WeightedValues& part : parts) {
     total_ += part.weight * static_cast<double>(part.values.size());
     for (const float v : part.values) {
@@ -180,7 +181,7 @@ Histogram::Histogram(std::span<const WeightedValues> parts)
         zeros_ += part.weight;
         continue;
       }
-      const auto bin = static_cast<std::int64_t>((static_cast<double>(v) - low_) / width_);
+      const auto bin = static_cast<std::int64_t>((static_cast<double>(v) - low_) * bins);
       counts_[static_cast<std::size_t>(std::clamp<std::int64_t>(bin, 0, kBins - 1))] += part.weight;
     }
   }
