@@ -62,45 +62,55 @@ std::map<ValueId, std::vector<double>> ChannelWeights(const Graph& graph) {
   return weights;
 }
 
+bool AreFloats(std::span<const Tensor* const> tensors) {
+  return std::ranges::all_of(tensors, [](const Tensor* t) {
+    return t->view().present() && t->dtype() == DType::kFloat32;
+  });
+}
+
+// 0 if they are no NCHW maps.
+std::int64_t MapChannels(std::span<const Tensor* const> tensors) {
+  const std::int64_t channels = tensors[0]->shape().rank() == 4 ? tensors[0]->shape()[1] : 0;
+  const bool are_maps = std::ranges::all_of(tensors, [&](const Tensor* t) {
+    return t->shape().rank() == 4 && t->shape()[1] == channels;
+  });
+  return are_maps ? channels : 0;
+}
+
+std::vector<ValueRange> RangesOf(std::span<const Tensor* const> tensors, std::int64_t channels) {
+  std::vector<ValueRange> ranges(static_cast<std::size_t>(channels));
+  ForEachPlane(tensors, [&](std::size_t c, std::span<const float> values) {
+    ValueRange& range = ranges[c];
+    for (const float v : values) range = {std::min(range.low, v), std::max(range.high, v)};
+  });
+  return ranges;
+}
+
 void AddValue(ValueId id, std::span<const Tensor* const> tensors,
               const std::vector<double>* channel_weights, Calibration& calibration) {
   std::vector<WeightedValues> parts;
-  for (const Tensor* t : tensors) {
-    if (!t->view().present() || t->dtype() != DType::kFloat32) return;
-    parts.push_back({t->values<float>()});
-  }
-  const std::int64_t channels = tensors[0]->shape().rank() == 4 ? tensors[0]->shape()[1] : 0;
-  const bool are_maps = channels > 0 && std::ranges::all_of(tensors, [&](const Tensor* t) {
-                          return t->shape().rank() == 4 && t->shape()[1] == channels;
-                        });
-  if (!are_maps) {
+  const std::int64_t channels = MapChannels(tensors);
+  if (channels == 0) {
+    for (const Tensor* t : tensors) parts.push_back({t->values<float>()});
     calibration.histograms.emplace(id, Histogram(parts));
     return;
   }
   calibration.means.emplace(id, Means(tensors));
-  std::vector<ValueRange> ranges(static_cast<std::size_t>(channels));
-  parts.clear();
   ForEachPlane(tensors, [&](std::size_t c, std::span<const float> values) {
-    ValueRange& range = ranges[c];
-    for (const float v : values) {
-      range = {std::min(range.low, v), std::max(range.high, v)};
-    }
     parts.push_back({values, channel_weights == nullptr ? 1 : (*channel_weights)[c]});
   });
   calibration.histograms.emplace(id, Histogram(parts));
-  calibration.ranges.emplace(id, std::move(ranges));
 }
 
-}  // namespace
-
-Calibration Calibrate(const Graph& graph, std::span<const Sample> samples, Parallel& parallel) {
-  Calibration calibration;
-  const auto channel_weights = ChannelWeights(graph);
+// Calls visit(id, tensors) with each float32 value of the graph on all samples.
+template <typename Visit>
+void ForEachValue(const Graph& graph, std::span<const Sample> samples, Parallel& parallel,
+                  Visit&& visit) {
   std::vector<const Tensor*> tensors;
-  const auto add = [&](ValueId id) {
+  const auto call = [&](ValueId id) {
+    if (!AreFloats(tensors)) return;
     try {
-      const auto it = channel_weights.find(id);
-      AddValue(id, tensors, it == channel_weights.end() ? nullptr : &it->second, calibration);
+      visit(id, std::span<const Tensor* const>(tensors));
     } catch (const Error& e) {
       throw Error(StrCat(graph.file, ": tensor '", graph.value(id).name, "': ", e.what()));
     }
@@ -108,17 +118,45 @@ Calibration Calibrate(const Graph& graph, std::span<const Sample> samples, Paral
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
     tensors.clear();
     for (const Sample& s : samples) tensors.push_back(&s[i]);
-    add(graph.inputs[i]);
+    call(graph.inputs[i]);
   }
   RunNodes(graph, samples, parallel, {}, [&](const Node& node, std::span<Outputs> outputs) {
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] == kNoValue) continue;
       tensors.clear();
       for (const Outputs& o : outputs) tensors.push_back(&o[i]);
-      add(node.outputs[i]);
+      call(node.outputs[i]);
     }
   });
+}
+
+}  // namespace
+
+Calibration Calibrate(const Graph& graph, std::span<const Sample> samples, Parallel& parallel) {
+  Calibration calibration;
+  const auto channel_weights = ChannelWeights(graph);
+  ForEachValue(graph, samples, parallel, [&](ValueId id, std::span<const Tensor* const> tensors) {
+    const auto it = channel_weights.find(id);
+    AddValue(id, tensors, it == channel_weights.end() ? nullptr : &it->second, calibration);
+  });
   return calibration;
+}
+
+std::map<ValueId, std::vector<ValueRange>> ChannelRanges(const Graph& graph,
+                                                         std::span<const Sample> samples,
+                                                         Parallel& parallel) {
+  std::map<ValueId, std::vector<ValueRange>> ranges;
+  ForEachValue(graph, samples, parallel, [&](ValueId id, std::span<const Tensor* const> tensors) {
+    const std::int64_t channels = MapChannels(tensors);
+    if (channels == 0) return;
+    std::vector<ValueRange> found = RangesOf(tensors, channels);
+    Require(std::ranges::all_of(
+                found,
+                [](const ValueRange& r) { return std::isfinite(r.low) && std::isfinite(r.high); }),
+            "a value is not finite");
+    ranges.emplace(id, std::move(found));
+  });
+  return ranges;
 }
 
 std::vector<double> ChannelMeans(std::span<const Outputs> outputs) {

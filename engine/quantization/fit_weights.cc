@@ -1,6 +1,7 @@
 #include "engine/quantization/fit_weights.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -14,8 +15,8 @@ namespace {
 // stays as it was.
 constexpr double kDamping = 1e-3;
 
-// Pixels whose inputs are in memory at a time.
-constexpr std::size_t kChunk = 8192;
+// Pixels whose products are summed up in float, and stay in a cache meanwhile.
+constexpr std::size_t kChunk = 512;
 
 // a^T * b, float32 matrices.
 Tensor Product(const Tensor& a, const Tensor& b, Parallel& parallel) {
@@ -34,6 +35,18 @@ Tensor Product(const Tensor& a, const Tensor& b, Parallel& parallel) {
   return std::move(NodeRunner(graph, gemm, {}).Run(inputs, parallel)[0]);
 }
 
+// A part of a matrix.
+Tensor Part(const Tensor& t, std::size_t row, std::size_t rows, std::int64_t column,
+            std::int64_t columns) {
+  Tensor out(DType::kFloat32, {static_cast<std::int64_t>(rows), columns});
+  for (std::size_t r = 0; r < rows; ++r) {
+    const float* from =
+        t.data<float>() + static_cast<std::int64_t>(row + r) * t.shape()[1] + column;
+    std::copy_n(from, columns, out.data<float>() + static_cast<std::int64_t>(r) * columns);
+  }
+  return out;
+}
+
 // The covariance of the columns of a with those of b, from chunks of their rows.
 class Covariance {
  public:
@@ -42,13 +55,22 @@ class Covariance {
         a_(static_cast<std::size_t>(a_columns)),
         b_(static_cast<std::size_t>(b_columns)) {}
 
-  // Changes a and b.
+  // Changes a and b; either all of b are like that, or b is a itself in all calls.
   void Add(const Tensor& a, const Tensor& b, Parallel& parallel) {
+    const bool same = a.view().bytes == b.view().bytes;
+    const auto rows = static_cast<std::size_t>(a.shape()[0]);
     a_.Shift(a, rows_ == 0);
-    if (a.view().bytes != b.view().bytes) b_.Shift(b, rows_ == 0);
-    rows_ += static_cast<double>(a.shape()[0]);
-    const Tensor product = Product(a, b, parallel);
-    for (std::size_t i = 0; i < sums_.size(); ++i) sums_[i] += product.data<float>()[i];
+    if (!same) b_.Shift(b, rows_ == 0);
+    rows_ += static_cast<double>(rows);
+    if (!same) return AddProduct(Product(a, b, parallel), 0, 0);
+    // Of a symmetric matrix about the half, in panels of columns.
+    constexpr std::int64_t kPanel = 96;
+    const std::int64_t columns = a.shape()[1];
+    for (std::int64_t first = 0; first < columns; first += kPanel) {
+      const Tensor panel = Part(a, 0, rows, first, std::min(kPanel, columns - first));
+      const Tensor below = Part(a, 0, rows, first, columns - first);
+      AddProduct(Product(below, panel, parallel), first, first);
+    }
   }
 
   std::vector<double> Finish(bool same) const {
@@ -56,14 +78,25 @@ class Covariance {
     std::vector<double> out = sums_;
     for (std::size_t i = 0; i < a.size(); ++i) {
       for (std::size_t k = 0; k < b.size(); ++k) {
-        double& v = out[i * b.size() + k];
-        v = (v - a[i] * b[k] / rows_) / rows_;
+        const std::size_t at = same && k > i ? k * b.size() + i : i * b.size() + k;
+        out[i * b.size() + k] = (sums_[at] - a[i] * b[k] / rows_) / rows_;
       }
     }
     return out;
   }
 
  private:
+  // Adds to the sums from this row and column on.
+  void AddProduct(const Tensor& product, std::int64_t row, std::int64_t column) {
+    const std::int64_t columns = product.shape()[1],
+                       pitch = std::ssize(sums_) / std::ssize(a_.sums);
+    for (std::int64_t i = 0; i < product.shape()[0]; ++i) {
+      double* to = sums_.data() + (row + i) * pitch + column;
+      const float* from = product.data<float>() + i * columns;
+      for (std::int64_t k = 0; k < columns; ++k) to[k] += from[k];
+    }
+  }
+
   // Sums of columns from which the first chunk's means were subtracted: then little cancels out.
   struct Columns {
     explicit Columns(std::size_t n) : first_means(n, 0), sums(n, 0) {}
@@ -72,7 +105,9 @@ class Covariance {
       const auto rows = static_cast<std::size_t>(t.shape()[0]), n = sums.size();
       float* values = t.data<float>();
       if (first) {
-        for (std::size_t i = 0; i < rows * n; ++i) first_means[i % n] += values[i];
+        for (std::size_t r = 0; r < rows; ++r) {
+          for (std::size_t c = 0; c < n; ++c) first_means[c] += values[r * n + c];
+        }
         for (double& m : first_means) m /= static_cast<double>(rows);
       }
       for (std::size_t r = 0; r < rows; ++r) {
@@ -118,17 +153,6 @@ Tensor Patches(const Node& conv, const Shape& w, std::span<const Tensor* const> 
   return patches;
 }
 
-Tensor Part(const Tensor& t, std::size_t row, std::size_t rows, std::int64_t column,
-            std::int64_t columns) {
-  Tensor out(DType::kFloat32, {static_cast<std::int64_t>(rows), columns});
-  for (std::size_t r = 0; r < rows; ++r) {
-    const float* from =
-        t.data<float>() + static_cast<std::int64_t>(row + r) * t.shape()[1] + column;
-    std::copy_n(from, columns, out.data<float>() + static_cast<std::int64_t>(r) * columns);
-  }
-  return out;
-}
-
 // A square matrix, row-major.
 struct Matrix {
   explicit Matrix(std::size_t size) : n(size), values(size * size, 0) {}
@@ -139,24 +163,38 @@ struct Matrix {
   std::vector<double> values;
 };
 
+// Eight sums side by side, so that they need not wait for each other.
+double Inner(const double* a, const double* b, std::size_t n) {
+  std::array<double, 8> sums{};
+  std::size_t i = 0;
+  for (; i + sums.size() <= n; i += sums.size()) {
+    for (std::size_t k = 0; k < sums.size(); ++k) sums[k] += a[i + k] * b[i + k];
+  }
+  double sum = std::accumulate(sums.begin(), sums.end(), 0.0);
+  for (; i < n; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
 // The upper triangular U with U^T U = h^-1, for a symmetric positive definite h.
-Matrix FactorOfInverse(const Matrix& h) {
+Matrix FactorOfInverse(const Matrix& h, Parallel& parallel) {
   const std::size_t n = h.n;
   // h = V V^T with V upper triangular: the Cholesky decomposition from the last row upwards. Rows
   // of V are kept, so that its inner products are of neighbours.
   Matrix v(n);
+  constexpr std::size_t kRows = 64;  // that a thread takes at once
   for (std::size_t j = n; j-- > 0;) {
-    for (std::size_t i = j + 1; i-- > 0;) {
-      const double *vi = v.row(i), *vj = v.row(j);
-      double sum = h.row(i)[j];
-      for (std::size_t k = j + 1; k < n; ++k) sum -= vi[k] * vj[k];
-      if (i == j) {
-        Require(sum > 0, "inputs of a convolution whose covariance is not positive definite");
-        v.row(j)[j] = std::sqrt(sum);
-      } else {
-        v.row(i)[j] = sum / vj[j];
+    const double* vj = v.row(j);
+    const double square = h.row(j)[j] - Inner(vj + j + 1, vj + j + 1, n - j - 1);
+    Require(square > 0, "inputs of a convolution whose covariance is not positive definite");
+    const double diagonal = std::sqrt(square);
+    v.row(j)[j] = diagonal;
+    const auto rows = [&](std::int64_t part, int) {
+      const std::size_t begin = static_cast<std::size_t>(part) * kRows;
+      for (std::size_t i = begin; i < std::min(begin + kRows, j); ++i) {
+        v.row(i)[j] = (h.row(i)[j] - Inner(v.row(i) + j + 1, vj + j + 1, n - j - 1)) / diagonal;
       }
-    }
+    };
+    if (j > 0) parallel.For(static_cast<std::int64_t>((j + kRows - 1) / kRows), rows);
   }
   // U = V^-1, row by row from below: V U = I.
   Matrix u(n);
@@ -194,10 +232,58 @@ void AddProduct(const std::vector<double>& step, const Matrix& u, std::vector<do
   const std::size_t n = u.n;
   for (std::size_t i = 0; i < n; ++i) {
     const double* ui = u.row(i);
-    double inner = 0;
-    for (std::size_t j = i; j < n; ++j) inner += step[j] * ui[j];
+    const double inner = Inner(step.data() + i, ui + i, n - i);
     for (std::size_t j = i; j < n; ++j) row[j] += inner * ui[j];
   }
+}
+
+// The weights of one group of outputs.
+void FitGroup(const Node& conv, const Tensor& weights, std::span<const Tensor* const> inputs,
+              std::span<const OutputPixel> pixels, const Tensor& targets, float x_scale, bool clip,
+              std::int64_t group, std::int64_t outputs, Parallel& parallel, LayerWeights& out) {
+  const Shape& w = weights.shape();
+  const auto taps = static_cast<std::size_t>(w.NumElements(1, 4));
+  Covariance xx(w.NumElements(1, 4), w.NumElements(1, 4)), yx(outputs, w.NumElements(1, 4));
+  for (std::size_t first = 0; first < pixels.size(); first += kChunk) {
+    const std::size_t count = std::min(kChunk, pixels.size() - first);
+    const Tensor x = Patches(conv, w, inputs, pixels.subspan(first, count), group);
+    const Tensor y = Part(targets, first, count, group * outputs, outputs);
+    const Tensor copy = x.Clone();
+    yx.Add(y, copy, parallel);
+    xx.Add(x, x, parallel);
+  }
+  const std::vector<double> h = xx.Finish(true), correlation = yx.Finish(false);
+  // Those that matter most are rounded first, while there is most left to make up for it.
+  std::vector<std::size_t> order(taps);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return h[a * taps + a] > h[b * taps + b]; });
+  const Matrix u = FactorOfInverse(Ordered(h, order), parallel);
+  const auto fit_row = [&](std::int64_t o, int) {
+    const std::int64_t channel = group * outputs + o;
+    const float* original = weights.data<float>() + channel * static_cast<std::int64_t>(taps);
+    // The least squares solution: w += (cov(y, x) - w cov(x, x)) (cov(x, x) + damping)^-1.
+    std::vector<double> row(taps), step(taps);
+    const std::vector<double> doubles(original, original + taps);
+    for (std::size_t i = 0; i < taps; ++i) {
+      row[i] = original[order[i]];
+      step[i] = correlation[static_cast<std::size_t>(o) * taps + order[i]];
+      step[i] -= Inner(h.data() + order[i] * taps, doubles.data(), taps);
+    }
+    AddProduct(step, u, row);
+    const std::vector<float> moved(row.begin(), row.end());
+    const double b = out.bias.empty() ? 0 : out.bias[static_cast<std::size_t>(channel)];
+    const float scale = ChooseWeightScale(moved, clip, LeastWeightScale(b, x_scale));
+    out.scales.data<float>()[channel] = scale;
+    std::int8_t* q = out.values.data<std::int8_t>() + channel * static_cast<std::int64_t>(taps);
+    for (std::size_t i = 0; i < taps; ++i) {
+      const double rounded = QuantizeWeight(row[i], scale);
+      q[order[i]] = static_cast<std::int8_t>(rounded);
+      const double error = (row[i] - rounded * scale) / u.row(i)[i];
+      for (std::size_t k = i + 1; k < taps; ++k) row[k] -= error * u.row(i)[k];
+    }
+  };
+  parallel.For(outputs, fit_row);
 }
 
 }  // namespace
@@ -243,53 +329,16 @@ Tensor ReadPixels(std::span<const Outputs> outputs, std::span<const OutputPixel>
 void FitWeights(const Node& conv, const Tensor& weights, std::span<const Tensor* const> inputs,
                 std::span<const OutputPixel> pixels, const Tensor& targets, float x_scale,
                 bool clip, Parallel& parallel, LayerWeights& out) {
-  const Shape& w = weights.shape();
-  const auto taps = static_cast<std::size_t>(w.NumElements(1, 4));
-  const std::int64_t groups = conv.op.attributes.Int("group", 1), outputs = w[0] / groups;
-  for (std::int64_t g = 0; g < groups; ++g) {
-    Covariance xx(w.NumElements(1, 4), w.NumElements(1, 4)), yx(outputs, w.NumElements(1, 4));
-    for (std::size_t first = 0; first < pixels.size(); first += kChunk) {
-      const std::size_t count = std::min(kChunk, pixels.size() - first);
-      const Tensor x = Patches(conv, w, inputs, pixels.subspan(first, count), g);
-      const Tensor y = Part(targets, first, count, g * outputs, outputs);
-      const Tensor copy = x.Clone();
-      yx.Add(y, copy, parallel);
-      xx.Add(x, x, parallel);
-    }
-    const std::vector<double> h = xx.Finish(true), correlation = yx.Finish(false);
-    // Those that matter most are rounded first, while there is most left to make up for it.
-    std::vector<std::size_t> order(taps);
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return h[a * taps + a] > h[b * taps + b];
-    });
-    const Matrix u = FactorOfInverse(Ordered(h, order));
-    const auto fit_row = [&](std::int64_t o, int) {
-      const std::int64_t channel = g * outputs + o;
-      const float* original = weights.data<float>() + channel * static_cast<std::int64_t>(taps);
-      // The least squares solution: w += (cov(y, x) - w cov(x, x)) (cov(x, x) + damping)^-1.
-      std::vector<double> row(taps), step(taps);
-      for (std::size_t i = 0; i < taps; ++i) {
-        row[i] = original[order[i]];
-        step[i] = correlation[static_cast<std::size_t>(o) * taps + order[i]];
-        const double* hi = h.data() + order[i] * taps;
-        for (std::size_t k = 0; k < taps; ++k) step[i] -= hi[k] * original[k];
-      }
-      AddProduct(step, u, row);
-      const std::vector<float> moved(row.begin(), row.end());
-      const double b = out.bias.empty() ? 0 : out.bias[static_cast<std::size_t>(channel)];
-      const float scale = ChooseWeightScale(moved, clip, LeastWeightScale(b, x_scale));
-      out.scales.data<float>()[channel] = scale;
-      std::int8_t* q = out.values.data<std::int8_t>() + channel * static_cast<std::int64_t>(taps);
-      for (std::size_t i = 0; i < taps; ++i) {
-        const double rounded = QuantizeWeight(row[i], scale);
-        q[order[i]] = static_cast<std::int8_t>(rounded);
-        const double error = (row[i] - rounded * scale) / u.row(i)[i];
-        for (std::size_t k = i + 1; k < taps; ++k) row[k] -= error * u.row(i)[k];
-      }
-    };
-    parallel.For(outputs, fit_row);
-  }
+  const std::int64_t groups = conv.op.attributes.Int("group", 1);
+  const std::int64_t outputs = weights.shape()[0] / groups;
+  const auto fit = [&](std::int64_t group, Parallel& threads) {
+    FitGroup(conv, weights, inputs, pixels, targets, x_scale, clip, group, outputs, threads, out);
+  };
+  if (groups == 1) return fit(0, parallel);
+  parallel.For(groups, [&](std::int64_t group, int) {
+    SerialParallel serial;
+    fit(group, serial);
+  });
 }
 
 }  // namespace tessera

@@ -50,13 +50,12 @@ FloatNetwork MakeFloatNetwork(const Graph& imported, std::span<const Sample> sam
   FloatNetwork network;
   network.graph = PrepareForQuantizing(imported);
   network.shapes = WithShapes(network.graph, samples[0]);
-  network.calibration = Calibrate(network.graph, samples, parallel);
-  if (options.equalize &&
-      EqualizeChannels(network.graph, network.shapes, network.calibration.ranges) > 0) {
+  if (options.equalize && EqualizeChannels(network.graph, network.shapes,
+                                           ChannelRanges(network.graph, samples, parallel)) > 0) {
     network.graph.RemoveDeadNodes();
     network.shapes = WithShapes(network.graph, samples[0]);
-    network.calibration = Calibrate(network.graph, samples, parallel);
   }
+  network.calibration = Calibrate(network.graph, samples, parallel);
   network.layers = FindLayers(network.graph, network.shapes);
   Exclude(network.graph, options, network.layers);
   return network;

@@ -131,13 +131,19 @@ double Divergence(std::span<const double> counts, std::size_t first, std::size_t
   return divergence;
 }
 
+// Which ranges lose little information says nothing of how wrong the values beyond them become; in
+// networks for pictures those carry the contrast. So only ranges count whose squared error is not
+// much above the least.
 ValueRange EntropyRange(const Histogram& h) {
   constexpr int kSteps = 100;
+  constexpr double kMostError = 2;
   const auto bin = [&](double x) {
     return static_cast<std::size_t>(std::clamp(std::round((x - h.low()) / h.bin_width()), 0.0,
                                                static_cast<double>(Histogram::kBins)));
   };
-  ValueRange best = FullRange(h);
+  const SquaredError error(h);
+  ValueRange best = MseRange(h);
+  const double most_error = kMostError * error.Of(best.low, best.high);
   double least = std::numeric_limits<double>::infinity();
   const double widest = std::max<double>(h.high(), -static_cast<double>(h.low()));
   for (int i = kSteps; i > 0; --i) {
@@ -145,6 +151,7 @@ ValueRange EntropyRange(const Histogram& h) {
     const double low = std::max<double>(h.low(), -bound), high = std::min<double>(h.high(), bound);
     const std::size_t first = bin(low), last = bin(high);
     if (last - first < static_cast<std::size_t>(kLevels)) break;
+    if (error.Of(low, high) > most_error) continue;
     const double divergence = Divergence(h.counts(), first, last);
     if (divergence < least) {
       least = divergence;
@@ -166,6 +173,7 @@ Histogram::Histogram(std::span<const WeightedValues> parts)
     }
   }
   width_ = (static_cast<double>(high_) - low_) / kBins;
+  const double bins = width_ > 0 ? 1 / width_ : 0;
   for (const WeightedValues& part : parts) {
     total_ += part.weight * static_cast<double>(part.values.size());
     for (const float v : part.values) {
@@ -173,7 +181,7 @@ Histogram::Histogram(std::span<const WeightedValues> parts)
         zeros_ += part.weight;
         continue;
       }
-      const auto bin = static_cast<std::int64_t>((static_cast<double>(v) - low_) / width_);
+      const auto bin = static_cast<std::int64_t>((static_cast<double>(v) - low_) * bins);
       counts_[static_cast<std::size_t>(std::clamp<std::int64_t>(bin, 0, kBins - 1))] += part.weight;
     }
   }
