@@ -77,13 +77,14 @@ std::int64_t MapChannels(std::span<const Tensor* const> tensors) {
   return are_maps ? channels : 0;
 }
 
-std::vector<ValueRange> RangesOf(std::span<const Tensor* const> tensors, std::int64_t channels) {
-  std::vector<ValueRange> ranges(static_cast<std::size_t>(channels));
+std::vector<double> MagnitudesOf(std::span<const Tensor* const> tensors, std::int64_t channels) {
+  std::vector<double> magnitudes(static_cast<std::size_t>(channels), 0);
   ForEachPlane(tensors, [&](std::size_t c, std::span<const float> values) {
-    ValueRange& range = ranges[c];
-    for (const float v : values) range = {std::min(range.low, v), std::max(range.high, v)};
+    float largest = 0;
+    for (const float v : values) largest = std::max(largest, std::abs(v));
+    magnitudes[c] = std::max<double>(magnitudes[c], largest);
   });
-  return ranges;
+  return magnitudes;
 }
 
 void AddValue(ValueId id, std::span<const Tensor* const> tensors,
@@ -100,6 +101,7 @@ void AddValue(ValueId id, std::span<const Tensor* const> tensors,
     parts.push_back({values, channel_weights == nullptr ? 1 : (*channel_weights)[c]});
   });
   calibration.histograms.emplace(id, Histogram(parts));
+  calibration.magnitudes.emplace(id, MagnitudesOf(tensors, channels));
 }
 
 // Calls visit(id, tensors) with each float32 value of the graph on all samples.
@@ -142,21 +144,19 @@ Calibration Calibrate(const Graph& graph, std::span<const Sample> samples, Paral
   return calibration;
 }
 
-std::map<ValueId, std::vector<ValueRange>> ChannelRanges(const Graph& graph,
-                                                         std::span<const Sample> samples,
-                                                         Parallel& parallel) {
-  std::map<ValueId, std::vector<ValueRange>> ranges;
+std::map<ValueId, std::vector<double>> Magnitudes(const Graph& graph,
+                                                  std::span<const Sample> samples,
+                                                  Parallel& parallel) {
+  std::map<ValueId, std::vector<double>> magnitudes;
   ForEachValue(graph, samples, parallel, [&](ValueId id, std::span<const Tensor* const> tensors) {
     const std::int64_t channels = MapChannels(tensors);
     if (channels == 0) return;
-    std::vector<ValueRange> found = RangesOf(tensors, channels);
-    Require(std::ranges::all_of(
-                found,
-                [](const ValueRange& r) { return std::isfinite(r.low) && std::isfinite(r.high); }),
+    std::vector<double> found = MagnitudesOf(tensors, channels);
+    Require(std::ranges::all_of(found, [](double v) { return std::isfinite(v); }),
             "a value is not finite");
-    ranges.emplace(id, std::move(found));
+    magnitudes.emplace(id, std::move(found));
   });
-  return ranges;
+  return magnitudes;
 }
 
 std::vector<double> ChannelMeans(std::span<const Outputs> outputs) {

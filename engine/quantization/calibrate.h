@@ -16,17 +16,18 @@ struct Calibration {
   // Channels count as much as the convolutions that read them make of their errors: by the norm
   // of their weights.
   std::map<ValueId, Histogram> histograms;
-  // Of rank-4 values: the mean of each channel of NCHW.
+  // Of rank-4 values: for each channel of NCHW the mean, and the largest magnitude.
   std::map<ValueId, std::vector<double>> means;
+  std::map<ValueId, std::vector<double>> magnitudes;
 };
 
 // `graph` as PrepareForQuantizing leaves it.
 Calibration Calibrate(const Graph& graph, std::span<const Sample> samples, Parallel& parallel);
 
-// Of its rank-4 float32 values the range of each channel of NCHW, with 0. Takes less time.
-std::map<ValueId, std::vector<ValueRange>> ChannelRanges(const Graph& graph,
-                                                         std::span<const Sample> samples,
-                                                         Parallel& parallel);
+// Its magnitudes alone, in less time.
+std::map<ValueId, std::vector<double>> Magnitudes(const Graph& graph,
+                                                  std::span<const Sample> samples,
+                                                  Parallel& parallel);
 
 // The mean of each channel over the first outputs of all samples, rank 4.
 std::vector<double> ChannelMeans(std::span<const Outputs> outputs);

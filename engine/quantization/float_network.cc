@@ -51,7 +51,7 @@ FloatNetwork MakeFloatNetwork(const Graph& imported, std::span<const Sample> sam
   network.graph = PrepareForQuantizing(imported);
   network.shapes = WithShapes(network.graph, samples[0]);
   if (options.equalize && EqualizeChannels(network.graph, network.shapes,
-                                           ChannelRanges(network.graph, samples, parallel)) > 0) {
+                                           Magnitudes(network.graph, samples, parallel)) > 0) {
     network.graph.RemoveDeadNodes();
     network.shapes = WithShapes(network.graph, samples[0]);
   }
