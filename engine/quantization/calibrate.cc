@@ -78,17 +78,14 @@ void AddValue(ValueId id, std::span<const Tensor* const> tensors,
     return;
   }
   calibration.means.emplace(id, Means(tensors));
-  std::vector<ValueRange> ranges(static_cast<std::size_t>(channels));
+  std::vector<double> magnitudes(static_cast<std::size_t>(channels), 0);
   parts.clear();
   ForEachPlane(tensors, [&](std::size_t c, std::span<const float> values) {
-    ValueRange& range = ranges[c];
-    for (const float v : values) {
-      range = {std::min(range.low, v), std::max(range.high, v)};
-    }
+    for (const float v : values) magnitudes[c] = std::max<double>(magnitudes[c], std::abs(v));
     parts.push_back({values, channel_weights == nullptr ? 1 : (*channel_weights)[c]});
   });
   calibration.histograms.emplace(id, Histogram(parts));
-  calibration.ranges.emplace(id, std::move(ranges));
+  calibration.magnitudes.emplace(id, std::move(magnitudes));
 }
 
 }  // namespace

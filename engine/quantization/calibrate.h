@@ -16,9 +16,9 @@ struct Calibration {
   // Channels count as much as the convolutions that read them make of their errors: by the norm
   // of their weights.
   std::map<ValueId, Histogram> histograms;
-  // Of rank-4 values: for each channel of NCHW the mean, and the range with 0.
+  // Of rank-4 values: for each channel of NCHW the mean, and the largest magnitude.
   std::map<ValueId, std::vector<double>> means;
-  std::map<ValueId, std::vector<ValueRange>> ranges;
+  std::map<ValueId, std::vector<double>> magnitudes;
 };
 
 // `graph` as PrepareForQuantizing leaves it.

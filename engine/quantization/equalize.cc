@@ -2,13 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <set>
-#include <span>
 #include <string_view>
-#include <tuple>
-#include <utility>
 
 #include "engine/passes/conv_fusion.h"
 #include "ops/conv.h"
@@ -27,10 +23,10 @@ std::int64_t Groups(const Node& conv) { return conv.op.attributes.Int("group", 1
 class Equalizer {
  public:
   Equalizer(Graph& graph, const Graph& shapes,
-            const std::map<ValueId, std::vector<ValueRange>>& ranges)
+            const std::map<ValueId, std::vector<double>>& magnitudes)
       : graph_(graph),
         shapes_(shapes),
-        ranges_(ranges),
+        magnitudes_(magnitudes),
         sets_(graph.values.size()),
         fixed_(graph.values.size(), false) {
     std::iota(sets_.begin(), sets_.end(), 0);
@@ -135,8 +131,7 @@ class Equalizer {
   }
 
   bool Scale(int root) {
-    std::vector<ValueRange> activation;
-    std::vector<double> weight;
+    std::vector<double> activation, weight;
     std::vector<Node*> writers, readers;
     bool dense = false;
     for (Node& node : graph_.nodes) {
@@ -145,96 +140,22 @@ class Equalizer {
       const ValueId x = node.inputs[0];
       if (Find(x) != root) continue;
       readers.push_back(&node);
-      const auto it = ranges_.find(x);
-      if (it == ranges_.end()) return false;
-      activation.resize(it->second.size());
+      const auto it = magnitudes_.find(x);
+      if (it == magnitudes_.end()) return false;
+      activation.resize(it->second.size(), 0);
       weight.resize(it->second.size(), 0);
       for (std::size_t c = 0; c < activation.size(); ++c) {
-        activation[c] = {std::min(activation[c].low, it->second[c].low),
-                         std::max(activation[c].high, it->second[c].high)};
+        activation[c] = std::max(activation[c], it->second[c]);
       }
       const Tensor& w = *graph_.Constant(node.inputs[1]);
       AddWeightRanges(w, Groups(node), weight);
       dense = dense || w.shape()[1] > 1;
     }
     if (writers.empty() || readers.empty()) return false;
-    std::vector<double> turns(activation.size(), 1);
-    if (Node* prelu = LonePRelu(root, writers); prelu != nullptr)
-      turns = TurnOver(*prelu, activation);
-    std::vector<double> scales = Scales(Sizes(activation), weight, dense);
-    // A turned channel is -slope times as large before the PRelu.
-    std::vector<double> writer_scales;
-    for (std::size_t c = 0; c < scales.size(); ++c) {
-      writer_scales.push_back(turns[c] / scales[c]);
-      if (turns[c] < 0) scales[c] = -scales[c];
-    }
-    for (Node* node : writers) ScaleWriter(*node, writer_scales);
+    const std::vector<double> scales = Scales(activation, weight, dense);
+    for (Node* node : writers) ScaleWriter(*node, scales);
     for (Node* node : readers) ScaleReader(*node, scales);
     return true;
-  }
-
-  // The PRelu between one convolution and those that read its result, if there is nothing else.
-  Node* LonePRelu(int root, std::span<Node* const> writers) {
-    Node* prelu = nullptr;
-    for (Node& node : graph_.nodes) {
-      if (HasFloatWeights(graph_, node) || Find(node.outputs[0]) != root) continue;
-      if (prelu != nullptr || node.op.type != "PRelu") return nullptr;
-      prelu = &node;
-    }
-    if (prelu == nullptr || writers.size() != 1 || prelu->inputs[0] != writers[0]->outputs[0]) {
-      return nullptr;
-    }
-    const auto reads_sums = [&](const Node& node) {
-      return std::ranges::find(node.inputs, prelu->inputs[0]) != node.inputs.end();
-    };
-    return std::ranges::count_if(graph_.nodes, reads_sums) == 1 ? prelu : nullptr;
-  }
-
-  // Turns channels over whose lower end is further from 0 than the upper one; returns what their
-  // sums before the PRelu, whose slopes it changes, have to be multiplied with.
-  std::vector<double> TurnOver(Node& prelu, std::vector<ValueRange>& ranges) {
-    constexpr float kLeastSlope = 1e-3f, kMostSlope = 1e3f;
-    const Tensor& old = *graph_.Constant(prelu.inputs[1]);
-    std::vector<double> turns(ranges.size(), 1);
-    const bool by_channel = old.size() == static_cast<std::int64_t>(ranges.size());
-    if (!by_channel && old.size() != 1) return turns;
-    const auto channels = static_cast<std::int64_t>(ranges.size());
-    Tensor slopes(DType::kFloat32, {channels, 1, 1});
-    for (std::size_t c = 0; c < ranges.size(); ++c) {
-      float& slope = slopes.data<float>()[c];
-      slope = old.data<float>()[by_channel ? c : 0];
-      auto& [low, high] = ranges[c];
-      if (-low <= high || slope < kLeastSlope || slope > kMostSlope) continue;
-      std::tie(low, high) = std::pair(-high, -low);
-      turns[c] = -slope;
-      slope = 1 / slope;
-    }
-    prelu.inputs[1] = graph_.AddConstant(StrCat(prelu.op.name, ".turned"), std::move(slopes));
-    return turns;
-  }
-
-  // What to divide channels by to make them fill the range that all of them share best. It is
-  // [-t, 1 - t] for the t with which, with its steps, the noise of the channels is least: the mean
-  // of its logarithm.
-  static std::vector<double> Sizes(std::span<const ValueRange> ranges) {
-    constexpr int kSteps = 64;
-    std::vector<double> best(ranges.size(), 0);
-    double least = std::numeric_limits<double>::infinity();
-    for (int i = 0; i <= kSteps; ++i) {
-      const double t = static_cast<double>(i) / kSteps;
-      std::vector<double> sizes(ranges.size(), 0);
-      double noise = 0;
-      for (std::size_t c = 0; c < ranges.size(); ++c) {
-        const auto [low, high] = ranges[c];
-        if (low < 0) sizes[c] = std::max(sizes[c], -low / t);
-        if (high > 0) sizes[c] = std::max(sizes[c], high / (1 - t));
-        if (sizes[c] > 0) noise += std::log(sizes[c]);
-      }
-      if (noise >= least) continue;
-      least = noise;
-      best = sizes;
-    }
-    return best;
   }
 
   static std::vector<double> Scales(const std::vector<double>& activation,
@@ -254,8 +175,9 @@ class Equalizer {
   }
 
   void ScaleWriter(Node& node, const std::vector<double>& scales) {
-    const std::vector<double> none(scales.size(), 0);
-    ScaleOutputs(graph_, node, scales, none, ".equalized");
+    std::vector<double> inverse, none(scales.size(), 0);
+    for (const double s : scales) inverse.push_back(1 / s);
+    ScaleOutputs(graph_, node, inverse, none, ".equalized");
   }
 
   void ScaleReader(Node& node, const std::vector<double>& scales) {
@@ -275,7 +197,7 @@ class Equalizer {
 
   Graph& graph_;
   const Graph& shapes_;
-  const std::map<ValueId, std::vector<ValueRange>>& ranges_;
+  const std::map<ValueId, std::vector<double>>& magnitudes_;
   std::vector<int> sets_;
   std::vector<bool> fixed_;
 };
@@ -283,8 +205,8 @@ class Equalizer {
 }  // namespace
 
 int EqualizeChannels(Graph& graph, const Graph& shapes,
-                     const std::map<ValueId, std::vector<ValueRange>>& ranges) {
-  return Equalizer(graph, shapes, ranges).Run();
+                     const std::map<ValueId, std::vector<double>>& magnitudes) {
+  return Equalizer(graph, shapes, magnitudes).Run();
 }
 
 }  // namespace tessera

@@ -52,7 +52,7 @@ FloatNetwork MakeFloatNetwork(const Graph& imported, std::span<const Sample> sam
   network.shapes = WithShapes(network.graph, samples[0]);
   network.calibration = Calibrate(network.graph, samples, parallel);
   if (options.equalize &&
-      EqualizeChannels(network.graph, network.shapes, network.calibration.ranges) > 0) {
+      EqualizeChannels(network.graph, network.shapes, network.calibration.magnitudes) > 0) {
     network.graph.RemoveDeadNodes();
     network.shapes = WithShapes(network.graph, samples[0]);
     network.calibration = Calibrate(network.graph, samples, parallel);

@@ -14,10 +14,8 @@ struct Result {
 };
 
 double Spread(const Graph& graph, const Calibration& c, std::string_view value) {
-  for (const auto& [id, ranges] : c.ranges) {
+  for (const auto& [id, m] : c.magnitudes) {
     if (graph.value(id).name != value) continue;
-    std::vector<float> m;
-    for (const auto& [low, high] : ranges) m.push_back(std::max(-low, high));
     return *std::ranges::max_element(m) / *std::ranges::min_element(m);
   }
   ADD_FAILURE() << "no value " << value;
@@ -34,7 +32,7 @@ Result Equalize(const TestModel& m, std::string_view value, const Shape& shape =
   const Calibration before = Calibrate(graph, samples, serial);
   Graph equal = graph;
   Result r;
-  r.sets = EqualizeChannels(equal, shapes, before.ranges);
+  r.sets = EqualizeChannels(equal, shapes, before.magnitudes);
   r.error = RelativeError(RunSamples(graph, samples, &serial), RunSamples(equal, samples, &serial));
   r.spread_before = Spread(graph, before, value);
   r.spread_after = Spread(equal, Calibrate(equal, samples, serial), value);
