@@ -175,8 +175,9 @@ double Inner(const double* a, const double* b, std::size_t n) {
   return sum;
 }
 
-// The upper triangular U with U^T U = h^-1, for a symmetric positive definite h.
-Matrix FactorOfInverse(const Matrix& h, Parallel& parallel) {
+// The upper triangular U with U^T U = h^-1, for a symmetric h whose eigenvalues are `least` or
+// more.
+Matrix FactorOfInverse(const Matrix& h, double least, Parallel& parallel) {
   const std::size_t n = h.n;
   // h = V V^T with V upper triangular: the Cholesky decomposition from the last row upwards. Rows
   // of V are kept, so that its inner products are of neighbours.
@@ -184,8 +185,9 @@ Matrix FactorOfInverse(const Matrix& h, Parallel& parallel) {
   constexpr std::size_t kRows = 64;  // that a thread takes at once
   for (std::size_t j = n; j-- > 0;) {
     const double* vj = v.row(j);
-    const double square = h.row(j)[j] - Inner(vj + j + 1, vj + j + 1, n - j - 1);
-    Require(square > 0, "inputs of a convolution whose covariance is not positive definite");
+    const double rest = h.row(j)[j] - Inner(vj + j + 1, vj + j + 1, n - j - 1);
+    Require(std::isfinite(rest), "inputs of a convolution are not finite");
+    const double square = std::max(rest, least);  // less is a rounding error
     const double diagonal = std::sqrt(square);
     v.row(j)[j] = diagonal;
     const auto rows = [&](std::int64_t part, int) {
@@ -211,13 +213,17 @@ Matrix FactorOfInverse(const Matrix& h, Parallel& parallel) {
   return u;
 }
 
-// `h` with its rows and columns in this order, damped.
-Matrix Ordered(const std::vector<double>& h, const std::vector<std::size_t>& order) {
-  Matrix out(order.size());
+double Damping(const std::vector<double>& h, std::size_t n) {
   double trace = 0;
-  for (std::size_t i = 0; i < order.size(); ++i) trace += h[i * order.size() + i];
-  // Where there is no input at all, any positive matrix does.
-  const double damping = std::max(kDamping * trace / static_cast<double>(order.size()), 1e-20);
+  for (std::size_t i = 0; i < n; ++i) trace += h[i * n + i];
+  // Where inputs are constant, rounding errors are all there is: nothing is to be learnt of them.
+  return std::max(kDamping * trace / static_cast<double>(n), 1e-10);
+}
+
+// `h` with its rows and columns in this order, damped.
+Matrix Ordered(const std::vector<double>& h, const std::vector<std::size_t>& order,
+               double damping) {
+  Matrix out(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
     for (std::size_t j = 0; j < order.size(); ++j) {
       out.row(i)[j] = h[order[i] * order.size() + order[j]];
@@ -258,7 +264,8 @@ void FitGroup(const Node& conv, const Tensor& weights, std::span<const Tensor* c
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return h[a * taps + a] > h[b * taps + b]; });
-  const Matrix u = FactorOfInverse(Ordered(h, order), parallel);
+  const double damping = Damping(h, taps);
+  const Matrix u = FactorOfInverse(Ordered(h, order, damping), damping, parallel);
   const auto fit_row = [&](std::int64_t o, int) {
     const std::int64_t channel = group * outputs + o;
     const float* original = weights.data<float>() + channel * static_cast<std::int64_t>(taps);

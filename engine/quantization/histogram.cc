@@ -136,7 +136,7 @@ double Divergence(std::span<const double> counts, std::size_t first, std::size_t
 // much above the least.
 ValueRange EntropyRange(const Histogram& h) {
   constexpr int kSteps = 100;
-  constexpr double kMostError = 2;
+  constexpr double kMostError = 4;
   const auto bin = [&](double x) {
     return static_cast<std::size_t>(std::clamp(std::round((x - h.low()) / h.bin_width()), 0.0,
                                                static_cast<double>(Histogram::kBins)));

@@ -41,6 +41,9 @@ std::vector<Outputs> RunSamples(Session& session, std::span<const Sample> sample
     for (std::size_t i = 0; i < sample.size(); ++i)
       inputs.push_back({session.inputs()[i].name, sample[i].view()});
     session.Run(inputs, all.emplace_back(), parallel);
+    for (Tensor& t : all.back()) {
+      if (t.dtype() == DType::kFloat16) t = Tensor::FromVector(t.shape(), ToFloats(t.view()));
+    }
   }
   return all;
 }
