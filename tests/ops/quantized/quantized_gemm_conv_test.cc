@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "ops/quantized/quantized_conv.h"
-#include "ops/quantized/quantized_pointwise.h"
 #include "tests/every_target.h"
 #include "tests/ops/byte_tensors.h"
 #include "tests/ops/conv_test_util.h"
@@ -159,51 +158,6 @@ TEST_F(QuantizedGemmConvTest, ExtremesDoNotOverflow) {
   }
 }
 
-// A row of pixels inside of wider ones, as the fused chains have it.
-TEST_F(QuantizedGemmConvTest, PointwiseOnRows) {
-  for (int round = 0; round < 60 && !HasFatalFailure(); ++round) {
-    const Layer random = RandomLayer();
-    const Layer l{1, random.channels, 1, random.width, random.out_channels, 1, 1};
-    QuantizedConvCase c = MakeCase(l);
-    c.params.to_float = false;
-    SCOPED_TRACE(ToString(c));
-    const Tensor expected = ReferenceResult(c);
-
-    const std::int64_t in_stride = ChannelsLastLayout::PixelStride(l.channels) + UpTo(40);
-    const std::int64_t out_stride = ChannelsLastLayout::PixelStride(l.out_channels) + UpTo(40);
-    std::vector<std::uint8_t> in(static_cast<std::size_t>(in_stride * l.width), 77);
-    std::vector<std::uint8_t> add(static_cast<std::size_t>(out_stride * l.width), 77);
-    const auto at = [&](std::int64_t stride, std::int64_t pixel, std::int64_t channel) {
-      return static_cast<std::size_t>(stride * pixel + channel);
-    };
-    for (std::int64_t i = 0; i < l.width; ++i) {
-      for (std::int64_t k = 0; k < l.channels; ++k) {
-        in[at(in_stride, i, k)] = c.x.data<std::uint8_t>()[k * l.width + i];
-      }
-      for (std::int64_t k = 0; c.params.has_addend && k < l.out_channels; ++k) {
-        add[at(out_stride, i, k)] = c.addend.data<std::uint8_t>()[k * l.width + i];
-      }
-    }
-    OnEveryTarget([&] {
-      PackCache packs;
-      const auto plan = MakeQuantizedPointwisePlan(c.params, c.constants, packs);
-      std::vector<std::uint8_t> out(add.size(), 77);
-      RunQuantizedPointwise(*plan, in.data(), in_stride, l.width,
-                            c.params.has_addend ? add.data() : nullptr, out.data(), out_stride);
-      for (std::int64_t i = 0; i < l.width; ++i) {
-        for (std::int64_t k = 0; k < l.out_channels; ++k) {
-          ASSERT_EQ(out[at(out_stride, i, k)], expected.data<std::uint8_t>()[k * l.width + i])
-              << "pixel " << i << ", channel " << k;
-        }
-        for (std::int64_t k = ChannelsLastLayout::PixelStride(l.out_channels); k < out_stride;
-             ++k) {
-          ASSERT_EQ(out[at(out_stride, i, k)], 77) << "beyond pixel " << i;
-        }
-      }
-    });
-  }
-}
-
 // The operator takes these kernels, and the layouts that they want.
 TEST(QuantizedConvOp, OfOneGroupIsAProductOfPixels) {
   std::mt19937 random(1);
@@ -247,14 +201,6 @@ TEST(QuantizedConvOp, OfOneGroupIsAProductOfPixels) {
       }
     }
   });
-}
-
-TEST(QuantizedPointwise, RefusesOtherConvolutions) {
-  OpNode node{.name = "test", .type = "QuantizedConv", .opset = 17, .attributes = {}};
-  WriteQuantization({1, 0}, "y", node.attributes);
-  const QuantizedConvParams p = ReadQuantizedConv(node, {1, 4, 5, 5}, {2, 4, 3, 3}, false);
-  PackCache packs;
-  EXPECT_THROW(MakeQuantizedPointwisePlan(p, {}, packs), Error);
 }
 
 }  // namespace
