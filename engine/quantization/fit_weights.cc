@@ -11,6 +11,10 @@
 namespace tessera {
 namespace {
 
+// The covariance of more inputs takes longer, with their number cubed, than it is worth: weights of
+// such convolutions stay as they were rounded.
+constexpr std::int64_t kMostTaps = 2304;
+
 // Added to the variances of the inputs, as a share of their mean: what the samples do not tell
 // stays as it was.
 constexpr double kDamping = 1e-3;
@@ -336,6 +340,7 @@ Tensor ReadPixels(std::span<const Outputs> outputs, std::span<const OutputPixel>
 void FitWeights(const Node& conv, const Tensor& weights, std::span<const Tensor* const> inputs,
                 std::span<const OutputPixel> pixels, const Tensor& targets, float x_scale,
                 bool clip, Parallel& parallel, LayerWeights& out) {
+  if (weights.shape().NumElements(1, weights.shape().rank()) > kMostTaps) return;
   const std::int64_t groups = conv.op.attributes.Int("group", 1);
   const std::int64_t outputs = weights.shape()[0] / groups;
   const auto fit = [&](std::int64_t group, Parallel& threads) {

@@ -36,7 +36,8 @@ Tensor ReadPixels(std::span<const Outputs> outputs, std::span<const OutputPixel>
 
 // Changes `weights.values` and `weights.scales` of the convolution `conv`: `weights` float32 is
 // where they come from, `inputs` what the quantised network gives the convolution on each sample,
-// `targets` [pixels, M] what the float network's convolution gives.
+// `targets` [pixels, M] what the float network's convolution gives. Convolutions that sum more than
+// 2304 products are left alone.
 void FitWeights(const Node& conv, const Tensor& weights, std::span<const Tensor* const> inputs,
                 std::span<const OutputPixel> pixels, const Tensor& targets, float x_scale,
                 bool clip, Parallel& parallel, LayerWeights& out);

@@ -19,9 +19,9 @@
 //   y = clamp(round(v) + y_zero_point, lowest, highest)  bounds: 0, 255, and those of kRelu, kClip
 // Otherwise:
 //   r = sum * (sum < 0 ? negative : positive)            the same without y_scale
-//   r = clamp(r, alpha, beta) for kRelu and kClip; r * clamp(r * (1 / 6) + 0.5, 0, 1) for kHardSwish
-//   r = r + (addend - addend_zero_point) * addend_scale
-//   y = r, or clamp(round(r * (1 / y_scale)) + y_zero_point, 0, 255)
+//   r = clamp(r, alpha, beta) for kRelu and kClip; r * clamp(r * (1 / 6) + 0.5, 0, 1) for
+//   kHardSwish r = r + (addend - addend_zero_point) * addend_scale y = r, or clamp(round(r * (1 /
+//   y_scale)) + y_zero_point, 0, 255)
 // round() is half to even, and clamp() gives the upper bound where it is below the lower one; slope
 // is 1 but for kLeakyRelu and kPRelu. Of NaN the byte is the lowest.
 #pragma once
@@ -85,8 +85,8 @@ struct QuantizedEpilogue {
                                      // so that kernels sum x * w
   AlignedBuffer positive, negative;  // float32, see above
   QuantizedForm form;
-  std::int32_t lowest, highest;      // of y, 0 to 255
-  float clip_low, clip_high;         // of r, second form
+  std::int32_t lowest, highest;  // of y, 0 to 255
+  float clip_low, clip_high;     // of r, second form
   bool is_hard_swish, to_float, has_addend;
   float inverse_y_scale;  // 1 / y_scale
   std::int32_t y_zero_point;
