@@ -154,9 +154,8 @@ void RunDots(const QuantizedDots& dots, const QuantizedPixels& row) {
                    : dots.channels == 2 ? SumRow<kVnni, 2>
                    : dots.channels == 3 ? SumRow<kVnni, 3>
                                         : SumRow<kVnni, 4>;
-  const auto store = WithForm(dots.epilogue, [](auto form) {
-    return &StorePixels<decltype(form)::value>;
-  });
+  const auto store =
+      WithForm(dots.epilogue, [](auto form) { return &StorePixels<decltype(form)::value>; });
   for (std::int64_t first = 0; first < row.count; first += kChunkPixels) {
     const std::int64_t count = std::min(kChunkPixels, row.count - first);
     sum(dots, row, first, count, sums);

@@ -18,7 +18,8 @@
 namespace tessera {
 
 // Output channels, a multiple of 16, are computed in groups of at most four vectors. Channels have
-// quad order (QuadOrder) in groups of four that are stored as kBytes, the natural one in all others.
+// quad order (QuadOrder) in groups of four that are stored as kBytes, the natural one in all
+// others.
 struct QuantizedGroup {
   int vectors;                 // 1 to 4
   std::int64_t first_channel;  // of bias, positive, negative and output

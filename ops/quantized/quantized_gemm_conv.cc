@@ -117,7 +117,9 @@ class QuantizedGemmConv final : public Kernel {
         product_(MakeProduct(params, constants, packs)) {
     const auto* gemm = std::get_if<QuantizedGemm>(&product_);
     name_ = StrCat("quantized_conv", p_.kernel_h, "x", p_.kernel_w,
-                   gemm == nullptr ? "_dot" : gemm->amx ? "_amx" : "_gemm");
+                   gemm == nullptr ? "_dot"
+                   : gemm->amx     ? "_amx"
+                                   : "_gemm");
   }
 
   std::string_view name() const override { return name_; }

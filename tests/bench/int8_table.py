@@ -94,6 +94,15 @@ def tracker_speed(setting):
            f'{fp32 / ours:.2f}', '2.0']
     yield ['the same', ms(ours), f'ONNX Runtime, the same QDQ files: {ms(qdq)}',
            f'{qdq / ours:.2f}', '6']
+    others = [setting.network(f'int8/nanotrackv2_{part}_qdq.onnx') for part in ('backbone', 'head')]
+    if not all(others):
+        return
+    cases = [(program, model, inputs) for program in (setting.ours, setting.theirs)
+             for model, inputs in zip(others, (search, features))]
+    t = [report['min_ms'] for report in setting.times(cases, 50)]
+    ours, qdq = t[0] + t[1], t[2] + t[3]
+    yield ['nanotrackv2, QDQ of another tool', ms(ours), f'ONNX Runtime, the same files: {ms(qdq)}',
+           f'{qdq / ours:.2f}', '']
 
 
 def quantize_tracker(setting, backbone, head):
