@@ -79,6 +79,14 @@ Node MakeQuantizedConv(Graph& graph, const Node& conv, QuantizedValue x,
   return node;
 }
 
+// Whether QuantizedConv is more than plain loops: of one group, or depthwise.
+bool HasFastKernel(const Node& conv, const Tensor& weights) {
+  const std::int64_t groups = conv.op.attributes.Int("group", 1);
+  constexpr std::int64_t kFewChannels = 4;
+  return groups == 1 ||
+         (groups > kFewChannels && groups == weights.shape()[0] && weights.shape()[1] == 1);
+}
+
 bool HasAddend(const Node& conv) { return InputOr(conv, kQuantizedAddend) != kNoValue; }
 
 }  // namespace
@@ -89,7 +97,7 @@ std::optional<Node> MakeIntegerConv(QuantizedGraph& view, const Node& conv) {
   const Node* dequantize = view.Producer(conv.inputs[1]);
   if (!x || dequantize == nullptr) return std::nullopt;
   auto weights = ReadIntegerWeights(graph, *dequantize);
-  if (!weights) return std::nullopt;
+  if (!weights || !HasFastKernel(conv, *weights->values)) return std::nullopt;
   ValueId bias = kNoValue;
   if (const ValueId real = InputOr(conv, kConvBias); real != kNoValue) {
     auto integers = StoredIntegerBias(view, graph, real, x->q.scale, *weights);
@@ -173,7 +181,8 @@ bool RewriteQLinearConv(QuantizedGraph& view, const Node& node) {
   const auto weights =
       ReadIntegerWeights(graph, node.inputs[kW], node.inputs[kWScale], node.inputs[kWZero]);
   const ValueId bias = InputOr(node, kBias);
-  if (!x || !y || !weights || graph.Constant(node.inputs[kX]) != nullptr ||
+  if (!x || !y || !weights || !HasFastKernel(node, *weights->values) ||
+      graph.Constant(node.inputs[kX]) != nullptr ||
       (bias != kNoValue && graph.Constant(bias) == nullptr)) {
     return false;
   }

@@ -24,6 +24,17 @@ TEST_F(LeftInFloat, WeightsBeyondInt8) {
   Expect(EndWithBytes(m, "c"));
 }
 
+// QuantizedConv has plain loops for these.
+TEST_F(LeftInFloat, GroupsOfSeveralChannels) {
+  TestModel m = Quantized();
+  AddIntegers(m, "w_q", {4, 2, 3, 3}, Integers(72, 2, -127, 127), kInt8Type);
+  m.Floats("w_scale", {}, {0.002f});
+  AddIntegers(m, "w_zero", {}, {0}, kInt8Type);
+  m.Node("DequantizeLinear", {"w_q", "w_scale", "w_zero"}, {"w"});
+  m.Node("Conv", {"a", "w"}, {"c"}, {{"group", std::int64_t{2}}});
+  Expect(EndWithBytes(m, "c"));
+}
+
 TEST_F(LeftInFloat, FloatWeights) {
   TestModel m = Quantized();
   m.Noise("w", {4, 4, 1, 1}).Node("Conv", {"a", "w"}, {"c"});
