@@ -79,12 +79,10 @@ Node MakeQuantizedConv(Graph& graph, const Node& conv, QuantizedValue x,
   return node;
 }
 
-// Whether QuantizedConv is more than plain loops: of one group, or depthwise.
+// Of one group, or depthwise: for others QuantizedConv has plain loops alone.
 bool HasFastKernel(const Node& conv, const Tensor& weights) {
   const std::int64_t groups = conv.op.attributes.Int("group", 1);
-  constexpr std::int64_t kFewChannels = 4;
-  return groups == 1 ||
-         (groups > kFewChannels && groups == weights.shape()[0] && weights.shape()[1] == 1);
+  return groups == 1 || (groups == weights.shape()[0] && weights.shape()[1] == 1);
 }
 
 bool HasAddend(const Node& conv) { return InputOr(conv, kQuantizedAddend) != kNoValue; }
