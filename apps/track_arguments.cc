@@ -43,7 +43,7 @@ void AddModelOptions(Options& options, TrackArguments& arguments) {
   options.Choice<bool>(
       "--precision", {{"fp32", false}, {"int8", true}},
       [&arguments](bool int8) { arguments.int8 = int8; },
-      "int8: quantise the networks by the first frames, once (default: fp32)");
+      "int8: quantise the networks by the first frames (default: fp32)");
   options.Whole("-t,--threads", "N", 1, kMaxThreads, arguments.threads,
                 "CPUs for the network (default: all); reading, writing come on top");
 }

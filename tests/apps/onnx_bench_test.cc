@@ -90,7 +90,9 @@ TEST_F(OnnxBenchCommand, PrintsTimesAndOutputs) {
   EXPECT_THAT(out, MatchesRegex("tessera net\\.onnx threads=1 load=[0-9]+\\.[0-9]ms "
                                 "min=[0-9]+\\.[0-9][0-9]ms p50=[0-9]+\\.[0-9][0-9]ms "
                                 "mean=[0-9]+\\.[0-9][0-9]ms iters=3\n"
-                                "output y float32 1x3x20x16\n"));
+                                "output y float32 1x3x20x16\n"
+                                "memory buffers=[0-9]+\\.[0-9][0-9]MB weights=[0-9.]+MB "
+                                "packed=[0-9.]+MB peak=[0-9.]+MB\n"));
 }
 
 TEST_F(OnnxBenchCommand, ExportsTheModel) {

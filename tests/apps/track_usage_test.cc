@@ -148,7 +148,7 @@ TEST_F(TrackUsage, TheWindowDoesNotChangeTheResult) {
 TEST_F(TrackUsage, VersionAndHelp) {
   const ProgramResult version = RunProgram({"track", "--version"});
   EXPECT_EQ(version.exit_code, 0);
-  EXPECT_THAT(version.out, testing::MatchesRegex("track [0-9.]+ \\([A-Z0-9]+\\)\n"));
+  EXPECT_THAT(version.out, testing::MatchesRegex("track [0-9.]+ \\([A-Z0-9_]+\\)\n"));
   const ProgramResult help = RunProgram({"track", "--help"});
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_EQ(RunProgram({"track", "-h"}).out, help.out);

@@ -214,7 +214,7 @@ TEST_F(UpscaleCommand, MessagesThatNobodyReadsDoNoHarm) {
 TEST_F(UpscaleCommand, VersionAndHelp) {
   const ProgramResult version = RunProgram({"upscale", "--version"});
   EXPECT_EQ(version.exit_code, 0);
-  EXPECT_THAT(version.out, testing::MatchesRegex("upscale [0-9.]+ \\([A-Z0-9]+\\)\n"));
+  EXPECT_THAT(version.out, testing::MatchesRegex("upscale [0-9.]+ \\([A-Z0-9_]+\\)\n"));
   for (const std::string& target : AvailableCpuTargets()) {
     EXPECT_THAT(RunProgram({"upscale", "--version"}, {"TESSERA_TARGET=" + target}).out,
                 HasSubstr("(" + target + ")"));
