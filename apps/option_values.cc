@@ -85,14 +85,20 @@ std::optional<Workers> ReadWorkers(std::string_view text) {
   return std::nullopt;
 }
 
-std::optional<InitialBox> ReadInitialBox(const std::string& text) {
-  if (const std::optional<Box> box = ReadBoxText(text)) {
-    Require(box->width > 0 && box->height > 0, "--init ", text, ": the box is empty");
-    return InitialBox{box, {}};
-  }
-  std::error_code error;
-  if (LooksLikeNumbers(text) && !std::filesystem::exists(text, error)) return std::nullopt;
-  return InitialBox{std::nullopt, text};
+void AddInitialBox(Options& options, std::optional<Box>& box, std::filesystem::path& file) {
+  const auto take = [&box, &file](const std::string& text) {
+    const std::optional<Box> numbers = ReadBoxText(text);
+    std::error_code error;
+    if (!numbers && LooksLikeNumbers(text) && !std::filesystem::exists(text, error)) return false;
+    Require(!numbers || (numbers->width > 0 && numbers->height > 0), "--init ", text,
+            ": the box is empty");
+    box = numbers;
+    file = numbers ? "" : text;
+    return true;
+  };
+  options.Text("-b,--init", "X,Y,W,H|FILE",
+               "X,Y,W,H, the upper left corner and the size of a box, or a file that holds them",
+               take, "Box of the target in the first frame, in pixels");
 }
 
 }  // namespace tessera

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "apps/command_options.h"
 #include "pipeline/tracking/box.h"
 
 namespace tessera {
@@ -26,15 +27,9 @@ struct Workers {
 };
 std::optional<Workers> ReadWorkers(std::string_view text);
 
-// Where a target is in a first frame.
-struct InitialBox {
-  std::optional<Box> box;
-  std::filesystem::path file;  // instead, for ReadBox
-};
-// "x,y,w,h" or "x y w h" (with '.' in every locale), or the name of a file. nullopt for numbers
-// that are no box. Throws Error if the box is empty.
-std::optional<InitialBox> ReadInitialBox(const std::string& text);
-inline constexpr std::string_view kInitialBoxWanted =
-    "X,Y,W,H, the upper left corner and the size of a box, or a file that holds them";
+// Adds --init, where a target is in a first frame: "x,y,w,h" or "x y w h" (with '.' in every
+// locale), or the name of a file for ReadBox. Sets one of the two; wrong are numbers that are no
+// box and empty boxes.
+void AddInitialBox(Options& options, std::optional<Box>& box, std::filesystem::path& file);
 
 }  // namespace tessera

@@ -29,16 +29,7 @@ void AddCalibrationOptions(Options& options, QuantizeArguments& arguments,
 
 void AddTrackerOptions(Options& options, QuantizeArguments& arguments) {
   options.Group("Trackers: --calib is a clip");
-  const auto init = [&arguments](const std::string& text) {
-    const std::optional<InitialBox> initial = ReadInitialBox(text);
-    if (initial) {
-      arguments.box = initial->box;
-      arguments.box_file = initial->file;
-    }
-    return initial.has_value();
-  };
-  options.Text("-b,--init", "X,Y,W,H|FILE", std::string(kInitialBoxWanted), init,
-               "Box of the target in the first frame, in pixels");
+  AddInitialBox(options, arguments.box, arguments.box_file);
   options.Path("-g,--groundtruth", "FILE", arguments.ground_truth,
                "Boxes of the target in many frames, one a line: better");
   options.Path("--head", "FILE", arguments.head,

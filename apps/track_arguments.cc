@@ -17,16 +17,7 @@ constexpr std::int64_t kMaxFrame = std::int64_t{1} << 40;
 
 void AddTargetOptions(Options& options, TrackArguments& arguments) {
   options.Group("Target");
-  const auto init = [&arguments](const std::string& text) {
-    const std::optional<InitialBox> initial = ReadInitialBox(text);
-    if (initial) {
-      arguments.box = initial->box;
-      arguments.box_file = initial->file;
-    }
-    return initial.has_value();
-  };
-  options.Text("-b,--init", "X,Y,W,H|FILE", std::string(kInitialBoxWanted), init,
-               "Box of the target in the first frame, in pixels");
+  AddInitialBox(options, arguments.box, arguments.box_file);
   options.Flag("-d,--display", arguments.display,
                "Show a window; the mouse draws the box, s draws anew, q ends");
   options.Path("-g,--groundtruth", "FILE", arguments.ground_truth,

@@ -118,6 +118,20 @@ void WriteQuantization(const Quantization& q, std::string_view prefix, Attribute
   attributes.Set(StrCat(prefix, "_zero_point"), std::int64_t{q.zero_point});
 }
 
+bool IsIntegerActivation(Activation activation) {
+  switch (activation) {
+    case Activation::kNone:
+    case Activation::kRelu:
+    case Activation::kLeakyRelu:
+    case Activation::kPRelu:
+    case Activation::kClip:
+    case Activation::kHardSwish:
+      return true;
+    default:
+      return false;
+  }
+}
+
 QuantizedConvParams ReadQuantizedConv(const OpNode& node, const Shape& x, const Shape& w,
                                       bool has_addend) {
   QuantizedConvParams p{.conv = ReadConvParams(node, x, w),
@@ -126,17 +140,8 @@ QuantizedConvParams ReadQuantizedConv(const OpNode& node, const Shape& x, const 
                         .addend = ReadQuantization(node, "addend"),
                         .to_float = !node.attributes.Has("y_scale"),
                         .has_addend = has_addend};
-  switch (p.conv.epilogue.activation) {
-    case Activation::kNone:
-    case Activation::kRelu:
-    case Activation::kLeakyRelu:
-    case Activation::kPRelu:
-    case Activation::kClip:
-    case Activation::kHardSwish:
-      break;
-    default:
-      throw Error("an activation that is not computed on integers");
-  }
+  Require(IsIntegerActivation(p.conv.epilogue.activation),
+          "an activation that is not computed on integers");
   Require(p.conv.epilogue.combine == Combine::kNone, "an addend of another kind");
   return p;
 }

@@ -51,6 +51,9 @@ struct Quantization {
 Quantization ReadQuantization(const OpNode& node, std::string_view prefix);
 void WriteQuantization(const Quantization& q, std::string_view prefix, Attributes& attributes);
 
+// Whether QuantizedConv has it.
+bool IsIntegerActivation(Activation activation);
+
 struct QuantizedConvParams {
   ConvParams conv;  // with the activation
   Quantization x, y, addend;

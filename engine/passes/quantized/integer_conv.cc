@@ -118,17 +118,7 @@ std::optional<Node> AddActivation(QuantizedGraph& view, const Node& conv, const 
   if (conv.op.attributes.Has("activation") || HasAddend(conv)) return std::nullopt;
   const auto fused =
       AtNode(graph, activation, [&] { return AsActivation(graph, activation, channels); });
-  if (!fused) return std::nullopt;
-  switch (fused->epilogue.activation) {
-    case Activation::kRelu:
-    case Activation::kLeakyRelu:
-    case Activation::kPRelu:
-    case Activation::kClip:
-    case Activation::kHardSwish:
-      break;
-    default:
-      return std::nullopt;
-  }
+  if (!fused || !IsIntegerActivation(fused->epilogue.activation)) return std::nullopt;
   Epilogue epilogue = fused->epilogue;
   // Of crossed bounds the upper one wins, as of those of the operator.
   if (epilogue.activation == Activation::kClip)
