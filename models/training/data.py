@@ -1,13 +1,15 @@
 """Training pairs: sharp pictures from photos.tsv and drawn sheets, and their reduced versions.
 
-Photographs are first reduced (antialiased) by several factors, which removes the traces of the
-camera and of JPEG and leaves detail at the pixel level. Low resolution is antialiased bicubic
-(a = -0.5, Pillow), rounded to 8 bits.
+Photographs are first reduced (antialiased) by several factors, some turned as well, which removes
+the traces of the camera and of JPEG and leaves detail at the pixel level; photographed textures
+likewise. Low resolution is antialiased bicubic (a = -0.5, Pillow), rounded to 8 bits.
 """
 
 import hashlib
 import io
+import math
 import os
+import zipfile
 
 import numpy as np
 from PIL import Image, ImageFilter
@@ -16,7 +18,9 @@ import drawings
 
 Image.MAX_IMAGE_PIXELS = None
 HERE = os.path.dirname(os.path.abspath(__file__))
-LONG_SIDES = (1600, 1100, 760)  # of the reduced photographs
+# Of the reduced photographs: long side, and by how many degrees they are turned.
+VIEWS = ((1900, 0), (1500, 0), (1200, 0), (950, 0), (750, 0), (1100, 25), (850, 65))
+TEXTURE_SIDE, TEXTURE_REDUCTIONS = 1024, (2, 3)  # of textures that are taken, at least
 HELD_OUT_SIDE = 1280
 HELD_OUT_CROP = 384
 
@@ -25,12 +29,46 @@ def read_list(split):
     with open(os.path.join(HERE, "photos.tsv"), encoding="utf-8") as lines:
         rows = [line.rstrip("\n").split("\t") for line in lines if not line.startswith("#")]
     rows = [row for row in rows if row[0] == split]
-    missing = {row[1] for row in rows if not os.path.isfile(row[4])}
+    missing = {row[1] for row in rows if not os.path.isfile(row[4].split(":")[0])}
     if not all(os.path.isfile(font) for font in drawings.FONTS):
         missing.add("fonts-dejavu-core")
     if missing:
         raise SystemExit("train: install the Debian packages: " + " ".join(sorted(missing)))
     return [row[4] for row in rows]
+
+
+def textures(archive):
+    """The large pictures of ARCHIVE.zip:FOLDER; not maps of normals and of gloss."""
+    path, folder = archive.split(":")
+    with zipfile.ZipFile(path) as files:
+        for name in sorted(files.namelist()):
+            kind = name.split(".")[0].rsplit("_", 1)[-1]
+            if name.startswith(folder) and name.endswith(".dds") and kind not in ("norm", "spec"):
+                image = Image.open(io.BytesIO(files.read(name)))
+                if min(image.size) >= TEXTURE_SIDE:
+                    yield image.convert("RGB")
+
+
+def views(file):
+    """The reduced pictures that a row of photos.tsv gives."""
+    if ":" in file:
+        for image in textures(file):
+            for n in TEXTURE_REDUCTIONS:
+                yield image.resize((image.width // n, image.height // n), Image.LANCZOS)
+        return
+    image = Image.open(file).convert("RGB")
+    for side, degrees in VIEWS:
+        view = turned(image, degrees) if degrees else image
+        if side <= 0.75 * max(view.size):
+            yield reduce_to(view, side)
+
+
+def turned(image, degrees):
+    """The largest part of the turned picture that has its proportions and no empty corners."""
+    angle, (w, h) = math.radians(degrees), image.size
+    share = 1 / (math.cos(angle) + max(w / h, h / w) * math.sin(angle))
+    x, y = (round(n * (1 - share) / 2) + 2 for n in (w, h))
+    return image.rotate(degrees, Image.BICUBIC).crop((x, y, w - x, h - y))
 
 
 def whole(image, scale):
@@ -86,15 +124,14 @@ class Damage:
 def training_pairs(scale, cache):
     """List of (high, low); kept as one file in `cache`, named by what it was made of."""
     files = read_list("train")
-    name = hashlib.sha256(repr((files, LONG_SIDES, drawings.VERSION, scale)).encode()).hexdigest()
+    kinds = (files, VIEWS, TEXTURE_SIDE, TEXTURE_REDUCTIONS, drawings.VERSION, scale)
+    name = hashlib.sha256(repr(kinds).encode()).hexdigest()
     path = os.path.join(cache, "pairs-%s.npz" % name[:12])
     if not os.path.exists(path):
         arrays = []
         for file in files:
-            image = Image.open(file).convert("RGB")
-            for side in LONG_SIDES:
-                if side <= 0.75 * max(image.size):
-                    arrays += pair(reduce_to(image, side), scale)
+            for view in views(file):
+                arrays += pair(view, scale)
         for sheet in drawings.sheets():
             arrays += pair(sheet, scale)
         os.makedirs(cache, exist_ok=True)
