@@ -194,9 +194,11 @@ bool StreamsWell(std::span<const QuantizedConvParams> chain) {
   }
   // Of small maps with many channels the weights cost more than the pixels. A third convolution is
   // as fast by itself; it is taken in where what it reads is as large as what the second one reads.
-  constexpr std::int64_t kLeastWidth = 32, kMostChannels = 48, kWide = 64, kMostOfNarrow = 144;
+  constexpr std::int64_t kLeastWidth = 32, kMostChannels = 48, kWide = 64, kMostOfNarrow = 192;
   if (first.in_width < kLeastWidth || first.in_channels > kMostChannels) return false;
-  if (first.in_width < kWide && first.out_channels > kMostOfNarrow) return false;
+  // HardSwish takes so long that tiles computed beside it are no gain.
+  const bool is_slow = first.epilogue.activation == Activation::kHardSwish;
+  if (first.in_width < kWide && (is_slow || first.out_channels > kMostOfNarrow)) return false;
   return chain.size() == 2 || chain[1].conv.stride_h * chain[1].conv.stride_w == 1;
 }
 

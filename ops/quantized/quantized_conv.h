@@ -73,10 +73,15 @@ struct QuantizedConvConstants {
 // What a kernel does to its sums: the cases that kernels are compiled for.
 enum class QuantizedForm : std::uint8_t {
   kLinear,     // to bytes, without slope; saturation alone bounds them
+  kOffset,     // the same with a zero point of 0, of sums that begin at kSumOffset
   kSlope,      // to bytes, with slopes or other bounds
   kHardSwish,  // to bytes
   kGeneral,    // with an addend or to float32: the second way above
 };
+
+// The bits of 2^23 as a float. Up to 2^23, a sum of integers that begins with them is, as a float,
+// 2^23 + sum; one below 0 is some number below 2^23.
+inline constexpr std::int32_t kSumOffset = 0x4B000000;
 
 // What a kernel does to its sums, from the parameters above. Channels from M to `padded_channels`
 // are 0.
@@ -84,13 +89,20 @@ struct QuantizedEpilogue {
   QuantizedEpilogue(const QuantizedConvParams& params, const QuantizedConvConstants& constants,
                     std::int64_t padded_channels);
 
+  // For kernels on AVX-512 whose sums begin with the bias: kLinear becomes kOffset where that gives
+  // the same bytes. With 2^23 in all sums, they need no conversion: fma(2^23 + sum, positive, -2^23
+  // * positive) is sum * positive, rounded once, as 2^23 * positive is exact. What is below 0 stays
+  // there, and saturates.
+  void OffsetSums();
+
   AlignedBuffer bias;                // int32: bias - x_zero_point * sum of the channel's weights,
-                                     // so that kernels sum x * w
-  AlignedBuffer positive, negative;  // float32, see above
+                                     // so that kernels sum x * w; kOffset: + kSumOffset
+  AlignedBuffer positive, negative;  // float32, see above; kOffset: negative = 2^23 * positive
   QuantizedForm form;
   std::int32_t lowest, highest;  // of y, 0 to 255
   float clip_low, clip_high;     // of r, second form
   bool is_hard_swish, to_float, has_addend;
+  bool can_offset;        // all sums are far enough from the ends of kOffset's range
   float inverse_y_scale;  // 1 / y_scale
   std::int32_t y_zero_point;
   Quantization addend;
@@ -99,7 +111,7 @@ struct QuantizedEpilogue {
   const float* Positive() const { return positive.As<float>(); }
   const float* Negative() const { return negative.As<float>(); }
 
-  // The definition, for one element; `sum` includes bias.
+  // The definition, for one element; `sum` includes bias. Not after OffsetSums.
   std::uint8_t ToByte(std::int32_t sum, std::int64_t channel, std::uint8_t addend_value) const;
   float ToFloat(std::int32_t sum, std::int64_t channel, std::uint8_t addend_value) const;
 };

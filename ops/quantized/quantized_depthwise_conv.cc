@@ -190,6 +190,7 @@ QuantizedDepthwisePlan MakeQuantizedDepthwisePlan(const QuantizedConvParams& par
                                StrCat("quantized depthwise ", FloatLanes(), ' ', planes, ' ', grid,
                                       ' ', p.stride_h, ' ', p.stride_w),
                                [&] { return PackWeights(plan); });
+  plan.epilogue.OffsetSums();
   plan.operands = PackOperands(plan);
   return plan;
 }

@@ -31,12 +31,13 @@ struct QuadWindows {
   std::int64_t tiles;           // kDepthwiseTile vectors of windows
   const std::uint8_t* weights;  // [plane][row][col phase][col][vector]
   const std::int32_t* bias;     // [plane][lane]
-  std::int32_t* sums;           // [tile][kDepthwiseTile][plane][lane]
+  std::int32_t* sums;           // of SumRow: [tile][kDepthwiseTile][plane][lane]
 };
 
-// kRows and kCols: size of a window, or 0 if that is known at run time only.
-template <bool kVnni, int kRows, int kCols, int kPhases>
-HWY_NOINLINE void SumRow(const QuadWindows& s) {
+// The sums of all windows. kRows and kCols: size of a window, or 0 if that is known at run time
+// only. use(tile, plane, sums) gets those of kDepthwiseTile vectors, [step][phase].
+template <bool kVnni, int kRows, int kCols, int kPhases, class Use>
+HWY_INLINE void SumTiles(const QuadWindows& s, const Use& use) {
   const hn::ScalableTag<std::int32_t> d;
   using V = hn::Vec<decltype(d)>;
   constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(d));
@@ -51,11 +52,16 @@ HWY_NOINLINE void SumRow(const QuadWindows& s) {
     const std::int64_t slot = s.first_slot + r;
     return s.quads + (slot < rows ? slot : slot - rows) * s.slot_bytes;
   };
-  const std::int64_t next_sum = s.planes * kLanes;
   for (std::int64_t j = 0; j < s.planes; ++j) {
     const V bias = hn::Load(d, s.bias + j * kLanes);
     const std::uint8_t* w = s.weights + j * rows * kPhases * cols * kBytes;
-    std::int32_t* sums = s.sums + j * kLanes;
+    const auto begin = [&](V(&sum)[kSteps][kPhases]) HWY_ATTR {
+#pragma GCC unroll 4
+      for (int k = 0; k < kSteps; ++k) {
+#pragma GCC unroll 2
+        for (int i = 0; i < kPhases; ++i) sum[k][i] = bias;
+      }
+    };
     if constexpr (kRows != 0) {
       V taps[kRows][kPhases][kCols];
       const std::uint8_t* in[kRows];
@@ -67,11 +73,7 @@ HWY_NOINLINE void SumRow(const QuadWindows& s) {
       }
       for (std::int64_t tile = 0; tile < s.tiles; ++tile) {
         V sum[kSteps][kPhases];
-#pragma GCC unroll 4
-        for (int k = 0; k < kSteps; ++k) {
-#pragma GCC unroll 2
-          for (int i = 0; i < kPhases; ++i) sum[k][i] = bias;
-        }
+        begin(sum);
 #pragma GCC unroll 3
         for (int r = 0; r < kRows; ++r) {
           const std::uint8_t* from = in[r] + tile * kSteps * kBytes;
@@ -87,18 +89,12 @@ HWY_NOINLINE void SumRow(const QuadWindows& s) {
             }
           }
         }
-#pragma GCC unroll 4
-        for (int k = 0; k < kSteps; ++k) {
-#pragma GCC unroll 2
-          for (int i = 0; i < kPhases; ++i, sums += next_sum) hn::Store(sum[k][i], d, sums);
-        }
+        use(tile, j, sum);
       }
     } else {
-      for (std::int64_t tile = 0; tile < s.tiles; ++tile, sums += kDepthwiseTile * next_sum) {
+      for (std::int64_t tile = 0; tile < s.tiles; ++tile) {
         V sum[kSteps][kPhases];
-        for (int k = 0; k < kSteps; ++k) {
-          for (int i = 0; i < kPhases; ++i) sum[k][i] = bias;
-        }
+        begin(sum);
         for (std::int64_t r = 0; r < rows; ++r) {
           const std::uint8_t* from = row_of(r) + j * s.plane_bytes + tile * kSteps * kBytes;
           for (std::int64_t c = 0; c < cols; ++c, from += quad_bytes) {
@@ -112,28 +108,53 @@ HWY_NOINLINE void SumRow(const QuadWindows& s) {
             }
           }
         }
-        for (int k = 0; k < kSteps; ++k) {
-          for (int i = 0; i < kPhases; ++i) {
-            hn::Store(sum[k][i], d, sums + (k * kPhases + i) * next_sum);
-          }
-        }
+        use(tile, j, sum);
       }
     }
   }
+}
+
+// What `use` returns for the kind of windows, as integral constants: rows, columns, phases.
+template <class Use>
+auto WithWindow(const QuantizedDepthwisePlan& plan, const Use& use) {
+  const std::integral_constant<int, 0> any;
+  const std::integral_constant<int, 2> two;
+  const std::integral_constant<int, 3> three;
+  const auto with_phases = [&](auto phases) {
+    if (plan.rows == 2 && plan.cols == 2) return use(two, two, phases);
+    if (plan.rows == 3 && plan.cols == 3) return use(three, three, phases);
+    return use(any, any, phases);
+  };
+  return plan.col_phases == 2 ? with_phases(two) : with_phases(std::integral_constant<int, 1>());
+}
+
+// The sums to s.sums.
+template <bool kVnni, int kRows, int kCols, int kPhases>
+HWY_NOINLINE void SumRow(const QuadWindows& s) {
+  const hn::ScalableTag<std::int32_t> d;
+  constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(d));
+  const std::int64_t next_sum = s.planes * kLanes;
+  SumTiles<kVnni, kRows, kCols, kPhases>(
+      s, [&](std::int64_t tile, std::int64_t plane, const auto& sum) HWY_ATTR {
+        std::int32_t* to = s.sums + tile * kDepthwiseTile * next_sum + plane * kLanes;
+#pragma GCC unroll 4
+        for (const auto& step : sum) {
+#pragma GCC unroll 2
+          for (const auto& v : step) {
+            hn::Store(v, d, to);
+            to += next_sum;
+          }
+        }
+      });
 }
 
 using DepthwiseSumRow = void (*)(const QuadWindows&);
 
 template <bool kVnni>
 DepthwiseSumRow ChooseSumRow(const QuantizedDepthwisePlan& plan) {
-  const auto with_phases = [&](auto phases) -> DepthwiseSumRow {
-    constexpr int kPhases = decltype(phases)::value;
-    if (plan.rows == 2 && plan.cols == 2) return SumRow<kVnni, 2, 2, kPhases>;
-    if (plan.rows == 3 && plan.cols == 3) return SumRow<kVnni, 3, 3, kPhases>;
-    return SumRow<kVnni, 0, 0, kPhases>;
-  };
-  return plan.col_phases == 2 ? with_phases(std::integral_constant<int, 2>())
-                              : with_phases(std::integral_constant<int, 1>());
+  return WithWindow(plan, [](auto rows, auto cols, auto phases) -> DepthwiseSumRow {
+    return SumRow<kVnni, decltype(rows)::value, decltype(cols)::value, decltype(phases)::value>;
+  });
 }
 
 #endif  // HWY_TARGET

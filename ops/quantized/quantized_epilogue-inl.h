@@ -81,6 +81,12 @@ HWY_INLINE auto WithForm(const QuantizedEpilogue& epilogue, const Use& use) {
   switch (epilogue.form) {
     case Form::kLinear:
       return use(std::integral_constant<Form, Form::kLinear>());
+    case Form::kOffset:
+#if HWY_TARGET == HWY_AVX3
+      return use(std::integral_constant<Form, Form::kOffset>());
+#else
+      break;  // for AVX-512 alone
+#endif
     case Form::kSlope:
       return use(std::integral_constant<Form, Form::kSlope>());
     case Form::kHardSwish:
@@ -137,11 +143,15 @@ class QuantizedOutput {
       v = hn::Mul(hn::Mul(s, positive), AtMost(hn::Set(df, 1.0f), AtLeast(hn::Zero(df), gate)));
     } else if constexpr (kForm == QuantizedForm::kSlope) {
       v = hn::Mul(hn::ConvertTo(df, sum), Choose(d, sum, positive, negative));
+    } else if constexpr (kForm == QuantizedForm::kOffset) {
+      v = hn::MulSub(hn::BitCast(df, sum), positive, negative);
     } else {
       v = hn::Mul(hn::ConvertTo(df, sum), positive);
     }
     // Saturation does the rest where v cannot leave the range of int32.
-    if constexpr (kForm != QuantizedForm::kLinear) v = AtMost(hn::Set(df, limit_), v);
+    if constexpr (kForm != QuantizedForm::kLinear && kForm != QuantizedForm::kOffset) {
+      v = AtMost(hn::Set(df, limit_), v);
+    }
     return RoundToInt(df, v);
   }
 
@@ -153,7 +163,7 @@ class QuantizedOutput {
     *out = static_cast<std::uint8_t>(std::clamp<std::int64_t>(y, lowest_, 255));
     static_cast<void>(d);
 #else
-    if constexpr (kForm == QuantizedForm::kLinear) {
+    if constexpr (kForm == QuantizedForm::kLinear || kForm == QuantizedForm::kOffset) {
       // Not beyond int32 when the zero point is added.
       v = hn::Min(v, hn::Set(d, 255));
     }
@@ -237,7 +247,7 @@ class QuantizedOutput {
     const hn::Repartition<std::int16_t, D> d16;
     const hn::Repartition<std::uint8_t, D> d8;
     auto low = hn::ReorderDemote2To(d16, v0, v1), high = hn::ReorderDemote2To(d16, v2, v3);
-    if (zero_point_ != 0) {  // most often it is after Relu
+    if (kForm != QuantizedForm::kOffset && zero_point_ != 0) {  // after Relu it is 0
       const auto zero_point = hn::Set(d16, static_cast<std::int16_t>(zero_point_));
       low = hn::SaturatedAdd(low, zero_point);
       high = hn::SaturatedAdd(high, zero_point);

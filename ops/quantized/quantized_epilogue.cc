@@ -5,6 +5,7 @@
 
 #include "ops/quantize.h"
 #include "ops/quantized/quantized_conv.h"
+#include "simd/cpu_target.h"
 
 namespace tessera {
 namespace {
@@ -53,14 +54,23 @@ QuantizedEpilogue::QuantizedEpilogue(const QuantizedConvParams& params,
   const auto* weights = constants.weights->data<const std::int8_t>();
   // A multiplier below 1 cannot leave the range of int32, so that saturation is enough.
   bool saturates = lowest == 0 && highest == 255, has_slope = false;
+  can_offset = y_zero_point == 0;
   std::fill_n(bias.As<std::int32_t>(), padded_channels, 0);
   std::fill_n(positive.As<float>(), padded_channels, 0.0f);
   std::fill_n(negative.As<float>(), padded_channels, 0.0f);
   for (std::int64_t c = 0; c < channels; ++c) {
-    std::int64_t sum = 0;
-    for (std::int64_t k = 0; k < depth; ++k) sum += weights[c * depth + k];
+    std::int64_t sum = 0, negative_sum = 0;
+    for (std::int64_t k = 0; k < depth; ++k) {
+      const std::int64_t w = weights[c * depth + k];
+      sum += w;
+      negative_sum += std::min<std::int64_t>(w, 0);
+    }
     const std::int64_t b = constants.bias ? constants.bias->data<const std::int32_t>()[c] : 0;
-    bias.As<std::int32_t>()[c] = Wrap(b - sum * params.x.zero_point);
+    const std::int64_t start = b - sum * params.x.zero_point;
+    bias.As<std::int32_t>()[c] = Wrap(start);
+    constexpr std::int64_t kLeast = -(1 << 30), kMost = (1 << 23) - 1;
+    can_offset = can_offset && start + 255 * negative_sum >= kLeast &&
+                 start + 255 * (sum - negative_sum) <= kMost;
 
     const float w_scale = ElementOr(constants.weight_scale.get(), c, 1);
     const float real = params.x.scale * w_scale;
@@ -71,6 +81,7 @@ QuantizedEpilogue::QuantizedEpilogue(const QuantizedConvParams& params,
     if (epilogue.activation == Activation::kPRelu) slope = ElementOr(constants.slope.get(), c, 1);
     has_slope = has_slope || slope != 1;
     saturates = saturates && std::abs(multiplier) < 1;
+    can_offset = can_offset && multiplier >= 0;
     positive.As<float>()[c] = multiplier;
     negative.As<float>()[c] = to_bytes && is_hard_swish ? real * (1.0f / 6) : multiplier * slope;
   }
@@ -80,6 +91,17 @@ QuantizedEpilogue::QuantizedEpilogue(const QuantizedConvParams& params,
     form = QuantizedForm::kHardSwish;
   } else {
     form = has_slope || !saturates ? QuantizedForm::kSlope : QuantizedForm::kLinear;
+  }
+  can_offset = can_offset && form == QuantizedForm::kLinear;
+}
+
+void QuantizedEpilogue::OffsetSums() {
+  if (!can_offset || form == QuantizedForm::kOffset || FloatLanes() != 16) return;
+  form = QuantizedForm::kOffset;
+  const std::size_t channels = bias.size() / sizeof(std::int32_t);
+  for (std::size_t c = 0; c < channels; ++c) {
+    bias.As<std::int32_t>()[c] += kSumOffset;
+    negative.As<float>()[c] = 8388608.0f * positive.As<float>()[c];
   }
 }
 

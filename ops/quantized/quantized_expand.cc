@@ -1,5 +1,6 @@
 #include "ops/quantized/quantized_expand.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "simd/cpu_target.h"
@@ -7,7 +8,7 @@
 namespace tessera {
 namespace {
 
-// Rows of a tile of weights.
+// Rows of a tile: pixels, or groups of four weights.
 constexpr std::int64_t kAmxRows = 16;
 
 AlignedBuffer PackWeights(const ConvParams& p, const Tensor& weights, std::int64_t rows,
@@ -51,13 +52,18 @@ std::int64_t QuantizedExpandPlan::Quads() const {
   return tiles * kDepthwiseTile / d.col_phases + d.cols - 1;
 }
 
-// Rows of quads of all blocks; two rows of the first convolution's sums, and one of the second's.
+std::int64_t QuantizedExpandPlan::SlotQuads() const {
+  const std::int64_t pixels = (input.width + kAmxRows - 1) / kAmxRows * kAmxRows;
+  return std::max(Quads(), (pixels + depthwise.params.pad_left) / 2 + 1);
+}
+
+// Rows of quads of all blocks, and sums of the first convolution.
 std::size_t QuantizedExpandPlan::ScratchBytes() const {
   const QuantizedDepthwisePlan& d = depthwise;
-  const std::int64_t vectors =
-      static_cast<std::int64_t>(d.blocks.size()) * d.rows * Quads() + 2 * d.input.width +
-      (d.output.width + kDepthwiseTile - 1) / kDepthwiseTile * kDepthwiseTile;
-  return kAlignment + static_cast<std::size_t>(vectors * FloatLanes()) * sizeof(std::int32_t);
+  const std::int64_t vectors = static_cast<std::int64_t>(d.blocks.size()) * d.rows * SlotQuads();
+  return kAlignment +
+         static_cast<std::size_t>(vectors * FloatLanes() + 2 * kTilesKept * kTileSums) *
+             sizeof(std::int32_t);
 }
 
 bool IsQuantizedExpand(const QuantizedConvParams& pointwise, const QuantizedConvParams& depthwise) {
@@ -90,6 +96,7 @@ QuantizedExpandPlan MakeQuantizedExpandPlan(const QuantizedConvParams& pointwise
   plan.weights = packs.Get<AlignedBuffer>(
       pointwise_constants.weights, StrCat("quantized expand ", FloatLanes()),
       [&] { return PackWeights(p, *pointwise_constants.weights, plan.weight_rows, blocks); });
+  plan.epilogue.OffsetSums();
   plan.operands = PackOperands(plan.epilogue, blocks);
   return plan;
 }

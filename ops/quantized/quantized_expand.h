@@ -10,6 +10,10 @@
 
 namespace tessera {
 
+// Tiles of AMX, of 16 pixels of two rows, whose sums are kept, and sums of such a row: few, as the
+// L1 cache has to hold quads, pixels and results too.
+inline constexpr std::int64_t kTilesKept = 4, kTileSums = 16 * 16;
+
 struct QuantizedExpandPlan {
   ChannelsLastLayout input;
   QuantizedEpilogue epilogue;                    // of the pointwise convolution
@@ -19,7 +23,8 @@ struct QuantizedExpandPlan {
   AlignedBuffer operands;                        // [block][bias, positive, negative][lane]
   QuantizedDepthwisePlan depthwise;              // with blocks of one plane
 
-  std::int64_t Quads() const;  // in a row, all that windows reach into
+  std::int64_t Quads() const;      // in a row, all that windows reach into
+  std::int64_t SlotQuads() const;  // the same, or those of whole tiles of pixels if these are more
   std::size_t ScratchBytes() const;
 };
 

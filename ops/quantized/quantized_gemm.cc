@@ -174,6 +174,7 @@ QuantizedGemm::QuantizedGemm(const QuantizedConvParams& params,
     groups.push_back({vectors, c, c * quads * 4 * (split ? 2 : 1)});
     c += vectors * lanes;
   }
+  epilogue.OffsetSums();
   SortChannels(*this, epilogue.bias.As<std::int32_t>());
   SortChannels(*this, epilogue.positive.As<float>());
   SortChannels(*this, epilogue.negative.As<float>());

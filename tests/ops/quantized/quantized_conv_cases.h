@@ -80,7 +80,7 @@ inline QuantizedConvCase MakeQuantizedConvCase(ConvParams p, std::mt19937& rando
   }
   // So that some results saturate, and most do not.
   const double spread = 128 * 74 * 0.01 * 0.01 * std::sqrt(static_cast<double>(weights.size() / m));
-  c.params.y = {static_cast<float>(spread / 40), zero_point()};
+  c.params.y = {static_cast<float>(spread / 40), pick(std::int32_t{0}, zero_point())};
 
   const auto bytes = [&](const Shape& shape) {
     Tensor t(DType::kUint8, shape);

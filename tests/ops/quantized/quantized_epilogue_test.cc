@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <limits>
+#include <map>
 #include <random>
 #include <vector>
 
@@ -103,7 +105,7 @@ TEST_F(QuantizedEpilogueTest, VectorsGiveTheBytesOfTheDefinition) {
     const std::common_type_t<decltype(values)...> list[] = {values...};
     return list[random() % sizeof...(values)];
   };
-  int forms[4] = {};
+  std::map<QuantizedForm, int> forms;
   for (int round = 0; round < 400; ++round) {
     QuantizedConvParams p;
     p.conv = {};
@@ -135,7 +137,7 @@ TEST_F(QuantizedEpilogueTest, VectorsGiveTheBytesOfTheDefinition) {
         share(Tensor::FromVector<std::int32_t>({kChannels}, bias)),
         share(Tensor::FromVector<float>({kChannels}, slopes))};
     const QuantizedEpilogue e(p, constants, kChannels);
-    ++forms[static_cast<int>(e.form)];
+    ++forms[e.form];
 
     std::vector<std::int32_t> sums(kChannels);
     std::vector<std::uint8_t> addend(kChannels), expected(kChannels);
@@ -159,7 +161,80 @@ TEST_F(QuantizedEpilogueTest, VectorsGiveTheBytesOfTheDefinition) {
       }
     }
   }
-  for (const int rounds : forms) EXPECT_GT(rounds, 20);
+  EXPECT_EQ(forms.size(), 4);
+  for (const auto& [form, rounds] : forms) EXPECT_GT(rounds, 20);
+}
+
+// Sums that begin at 2^23 give the same bytes without being converted, also where factors times
+// sums are halfway between integers.
+TEST_F(QuantizedEpilogueTest, OffsetSumsGiveTheBytesOfTheDefinition) {
+  constexpr std::int64_t kChannels = 64;
+  std::mt19937 random(11);
+  QuantizedConvParams p;
+  p.conv = {};
+  p.conv.out_channels = kChannels;
+  std::vector<float> scales(kChannels);
+  const float kScales[] = {0.5f, 0.25f, 1.0f / 6, 0.0078125f, 0.99f, 3e-5f, 0.0f, 1e-39f};
+  for (float& scale : scales) scale = kScales[random() % std::size(kScales)];
+  const QuantizedConvConstants constants = {
+      std::make_shared<const Tensor>(Tensor::FromVector<std::int8_t>(
+          {kChannels, 1, 1, 1}, std::vector<std::int8_t>(kChannels, 1))),
+      std::make_shared<const Tensor>(Tensor::FromVector<float>({kChannels}, scales)), nullptr,
+      nullptr};
+  const QuantizedEpilogue definition(p, constants, kChannels);
+  for (const std::string& target : AvailableCpuTargets()) {
+    ASSERT_TRUE(ForceCpuTarget(target));
+    QuantizedEpilogue e(p, constants, kChannels);
+    e.OffsetSums();
+    ASSERT_EQ(e.form, FloatLanes() == 16 ? QuantizedForm::kOffset : QuantizedForm::kLinear);
+    const std::int32_t offset = e.Bias()[0] - definition.Bias()[0];
+    ASSERT_EQ(offset, FloatLanes() == 16 ? kSumOffset : 0);
+    const std::int64_t group = 4 * FloatLanes();
+    for (int round = 0; round < 2000; ++round) {
+      std::vector<std::int32_t> sums(kChannels), begun(kChannels);
+      for (std::int64_t c = 0; c < kChannels; ++c) {
+        const int bits = static_cast<int>(random() % 31);
+        sums[c] = static_cast<std::int32_t>(random() % (1 << 23)) >> bits % 23;
+        if (random() % 3 == 0) sums[c] = -static_cast<std::int32_t>((1u << bits) - random() % 2);
+        if (random() % 16 == 0) sums[c] = static_cast<std::int32_t>(random() % 3) - 1;
+        begun[c] = sums[c] + offset;
+      }
+      std::vector<std::uint8_t> quad(group), single(group), addend(kChannels);
+      HWY_DYNAMIC_DISPATCH(ToBytesOfTarget)
+      (e, begun.data(), addend.data(), quad.data(), single.data());
+      for (std::int64_t c = 0; c < group; ++c) {
+        const std::uint8_t expected = definition.ToByte(sums[c], c, 0);
+        ASSERT_EQ(quad[c], expected) << target << " channel " << c << " sum " << sums[c];
+        ASSERT_EQ(single[c], expected) << target << " channel " << c << " sum " << sums[c];
+      }
+    }
+  }
+}
+
+// Only where sums and factors are in the range, and the lowest byte is that of 0.
+TEST_F(QuantizedEpilogueTest, OffsetSumsStayInTheirRange) {
+  const auto can_offset = [](float scale, std::int32_t bias, std::int32_t zero_point,
+                             std::int8_t weight) {
+    QuantizedConvParams p;
+    p.conv = {};
+    p.conv.out_channels = 1;
+    p.y.zero_point = zero_point;
+    const auto share = [](Tensor t) { return std::make_shared<const Tensor>(std::move(t)); };
+    const QuantizedConvConstants constants = {
+        share(Tensor::FromVector<std::int8_t>({1, 1, 1, 1}, {weight})),
+        share(Tensor::FromVector<float>({1}, {scale})),
+        share(Tensor::FromVector<std::int32_t>({1}, {bias})), nullptr};
+    return QuantizedEpilogue(p, constants, 16).can_offset;
+  };
+  constexpr std::int32_t kMost = (1 << 23) - 1, kLeast = -(1 << 30);
+  EXPECT_TRUE(can_offset(0.5f, 0, 0, 1));
+  EXPECT_FALSE(can_offset(0.5f, 0, 1, 1));
+  EXPECT_FALSE(can_offset(-0.5f, 0, 0, 1));
+  EXPECT_FALSE(can_offset(2.0f, 0, 0, 1));
+  EXPECT_TRUE(can_offset(0.5f, kMost - 255, 0, 1));
+  EXPECT_FALSE(can_offset(0.5f, kMost - 254, 0, 1));
+  EXPECT_TRUE(can_offset(0.5f, kLeast + 255, 0, -1));
+  EXPECT_FALSE(can_offset(0.5f, kLeast + 254, 0, -1));
 }
 
 // A factor beyond 1 either way takes a sum out of int32, where conversion alone does not saturate.
