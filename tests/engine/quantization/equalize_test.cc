@@ -105,6 +105,24 @@ TEST(EqualizeChannels, ResidualsAreScaledTogether) {
   EXPECT_LT(r.error, 1e-5);
 }
 
+// Convolutions read copies of what is there in float; a Concat takes the ranges of its inputs.
+TEST(EqualizeChannels, GatedMapsAndConcat) {
+  TestModel m;
+  m.Input("x", {1, 3, -1, -1}).Noise("w2", {8, 8, 1, 1}, 0.1f).Noise("w3", {8, 8, 1, 1});
+  m.Noise("w4", {4, 24, 1, 1});
+  Uneven(m, "w1", 8, 3, 1);
+  const std::vector<TestModel::Attribute> channels{{"axis", std::int64_t{1}}};
+  m.Node("Conv", {"x", "w1"}, {"c"}).Node("Conv", {"c", "w2"}, {"d"});
+  m.Node("Sigmoid", {"d"}, {"s"}).Node("Add", {"c", "d"}, {"a"}).Node("Mul", {"a", "s"}, {"g"});
+  m.Node("Conv", {"g", "w3"}, {"e"}).Node("Concat", {"c", "e", "g"}, {"k"}, channels);
+  m.Node("Conv", {"k", "w4"}, {"y"}).Output("y");
+  const Result r = Equalize(m, "k");
+  EXPECT_EQ(r.sets, 3);
+  EXPECT_LT(r.error, 1e-5);
+  EXPECT_GT(r.spread_before, 30);
+  EXPECT_LT(r.spread_after, 6);
+}
+
 TEST(EqualizeChannels, LeavesAloneWhatItMustNotChange) {
   const auto base = [] {
     TestModel m;
@@ -126,6 +144,10 @@ TEST(EqualizeChannels, LeavesAloneWhatItMustNotChange) {
   sigmoid.Node("Conv", {"c", "w2"}, {"d"}).Node("Sigmoid", {"c"}, {"s"});
   sigmoid.Node("ReduceMean", {"s"}, {"r"}).Node("Add", {"d", "r"}, {"y"}).Output("y");
   EXPECT_EQ(Equalize(sigmoid, "c").sets, 0);
+  TestModel joined = base();  // a Concat's other input cannot be scaled
+  joined.Noise("w3", {4, 11, 1, 1}).Node("Concat", {"c", "x"}, {"k"}, {{"axis", std::int64_t{1}}});
+  joined.Node("Conv", {"k", "w3"}, {"y"}).Output("y");
+  EXPECT_EQ(Equalize(joined, "c").sets, 0);
 }
 
 }  // namespace
