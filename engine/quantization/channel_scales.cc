@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
+
+#include "engine/passes/conv_fusion.h"
 
 namespace tessera {
 namespace {
@@ -52,10 +56,59 @@ void AddWeightRanges(const Tensor& w, const ChannelReader& reader, std::vector<d
   }
 }
 
+// For each channel the sum of the squares of the weights that read it: how much its errors matter.
+std::vector<double> ReaderNorms(const Graph& graph, std::size_t channels,
+                                std::span<const ChannelReader> readers) {
+  std::vector<double> sums(channels, 0);
+  for (const ChannelReader& reader : readers) {
+    const Tensor& w = *graph.Constant(reader.conv->inputs[1]);
+    const WeightRows rows(reader, w.shape());
+    for (std::int64_t o = 0; o < w.shape()[0]; ++o) {
+      rows.ForEach(o, channels, [&](std::size_t c, std::int64_t at) {
+        for (std::int64_t k = at; k < at + rows.kernel; ++k) {
+          sums[c] += static_cast<double>(w.data<float>()[k]) * w.data<float>()[k];
+        }
+      });
+    }
+  }
+  return sums;
+}
+
+// What a channel has to be divided by to lie in [-ratio, 1].
+double Magnitude(const ValueRange& range, double ratio) {
+  return std::max<double>(range.high, -range.low / ratio);
+}
+
+// The same for all channels, with the ratio that leaves the least error: they share steps of
+// (1 + ratio) / 255.
+std::vector<double> Magnitudes(std::span<const ValueRange> ranges,
+                               const std::vector<double>& importance) {
+  constexpr int kRatios = 64;
+  constexpr double kMost = 64;
+  double best = 1, least = std::numeric_limits<double>::infinity();
+  for (int i = -kRatios; i <= kRatios; ++i) {
+    const double ratio = std::pow(kMost, static_cast<double>(i) / kRatios);
+    double error = 0;
+    for (std::size_t c = 0; c < ranges.size(); ++c) {
+      const double step = Magnitude(ranges[c], ratio) * (1 + ratio);
+      error += importance[c] * step * step;
+    }
+    if (error < least) {
+      least = error;
+      best = ratio;
+    }
+  }
+  std::vector<double> magnitudes;
+  for (const ValueRange& range : ranges) magnitudes.push_back(Magnitude(range, best));
+  return magnitudes;
+}
+
 }  // namespace
 
-std::vector<double> ChooseScales(const Graph& graph, std::span<const double> magnitudes,
+std::vector<double> ChooseScales(const Graph& graph, std::span<const ValueRange> ranges,
                                  std::span<const ChannelReader> readers) {
+  const std::vector<double> magnitudes =
+      Magnitudes(ranges, ReaderNorms(graph, ranges.size(), readers));
   std::vector<double> weights(magnitudes.size(), 0), scales(magnitudes.size(), 0);
   bool dense = false;
   for (const ChannelReader& reader : readers) {
@@ -94,6 +147,24 @@ void ScaleWeights(Graph& graph, const ChannelReader& reader, std::span<const dou
     });
   }
   conv.inputs[1] = graph.AddConstant(StrCat(conv.op.name, ".weights.scaled"), std::move(w));
+}
+
+void TurnChannels(Graph& graph, Node& conv, Node& prelu, std::span<const ChannelReader> readers,
+                  std::span<ValueRange> ranges) {
+  constexpr float kLeastSlope = 0.01f;
+  Tensor slope = graph.Constant(prelu.inputs[1])->Clone();
+  std::vector<double> before(ranges.size(), 1), after(ranges.size(), 1), none(ranges.size(), 0);
+  for (std::size_t c = 0; c < ranges.size(); ++c) {
+    float& a = slope.data<float>()[c];
+    if (a < kLeastSlope || -ranges[c].low <= ranges[c].high) continue;
+    before[c] = -a;
+    after[c] = -1;
+    a = 1 / a;
+    ranges[c] = {-ranges[c].high, -ranges[c].low};
+  }
+  ScaleOutputs(graph, conv, before, none, ".turned");
+  prelu.inputs[1] = graph.AddConstant(StrCat(prelu.op.name, ".slope.turned"), std::move(slope));
+  for (const ChannelReader& reader : readers) ScaleWeights(graph, reader, after);
 }
 
 }  // namespace tessera

@@ -18,11 +18,10 @@ std::int64_t Groups(const Node& conv) { return conv.op.attributes.Int("group", 1
 
 class Equalizer {
  public:
-  Equalizer(Graph& graph, const Graph& shapes,
-            const std::map<ValueId, std::vector<double>>& magnitudes)
+  Equalizer(Graph& graph, const Graph& shapes, const ChannelRanges& ranges)
       : graph_(graph),
         shapes_(shapes),
-        magnitudes_(magnitudes),
+        ranges_(ranges),
         consumers_(graph.Consumers()),
         sets_(graph.values.size()),
         fixed_(graph.values.size(), false) {
@@ -163,7 +162,7 @@ class Equalizer {
   }
 
   bool Scale(int root) {
-    std::vector<double> magnitudes;
+    std::vector<ValueRange> ranges;
     std::vector<Node*> writers;
     std::vector<ChannelReader> readers;
     for (Node& node : graph_.nodes) {
@@ -173,20 +172,48 @@ class Equalizer {
       if (Find(static_cast<ValueId>(v)) != root) continue;
       const std::vector<ChannelReader> of_value = Readers(static_cast<ValueId>(v));
       if (of_value.empty()) continue;
-      const auto it = magnitudes_.find(static_cast<ValueId>(v));
-      if (it == magnitudes_.end()) return false;
-      magnitudes.resize(it->second.size(), 0);
-      std::ranges::transform(magnitudes, it->second, magnitudes.begin(),
-                             [](double a, double b) { return std::max(a, b); });
+      const auto it = ranges_.find(static_cast<ValueId>(v));
+      if (it == ranges_.end()) return false;
+      ranges.resize(it->second.size());
+      std::ranges::transform(ranges, it->second, ranges.begin(),
+                             [](const ValueRange& a, const ValueRange& b) {
+                               return ValueRange{std::min(a.low, b.low), std::max(a.high, b.high)};
+                             });
       readers.insert(readers.end(), of_value.begin(), of_value.end());
     }
     if (writers.empty() || readers.empty()) return false;
-    const std::vector<double> scales = ChooseScales(graph_, magnitudes, readers);
+    if (Node* prelu = OnlyPRelu(writers[0]->outputs[0])) {
+      TurnChannels(graph_, *writers[0], *prelu, readers, ranges);
+    }
+    const std::vector<double> scales = ChooseScales(graph_, ranges, readers);
     std::vector<double> inverse, none(scales.size(), 0);
     for (const double s : scales) inverse.push_back(1 / s);
     for (Node* node : writers) ScaleOutputs(graph_, *node, inverse, none, ".equalized");
     for (const ChannelReader& reader : readers) ScaleWeights(graph_, reader, scales);
     return true;
+  }
+
+  // The PRelu with a slope for each channel that alone reads `value`, and whose result convolutions
+  // alone read; else null.
+  Node* OnlyPRelu(ValueId value) {
+    const auto& consumers = consumers_[static_cast<std::size_t>(value)];
+    if (consumers.size() != 1) return nullptr;
+    Node& node = graph_.nodes[static_cast<std::size_t>(consumers[0])];
+    if (node.op.type != "PRelu" || node.inputs[0] != value || ShapeOf(value) == nullptr) {
+      return nullptr;
+    }
+    const Tensor* slope = graph_.Constant(node.inputs[1]);
+    const std::int64_t channels = (*ShapeOf(value))[1];
+    if (slope == nullptr || slope->size() != channels || slope->shape().rank() < 3 ||
+        slope->shape()[slope->shape().rank() - 3] != channels) {
+      return nullptr;
+    }
+    const bool ends_there =
+        std::ranges::all_of(consumers_[static_cast<std::size_t>(node.outputs[0])], [&](int n) {
+          const Node& reader = graph_.nodes[static_cast<std::size_t>(n)];
+          return HasFloatWeights(graph_, reader) || JoinsChannels(reader);
+        });
+    return ends_there ? &node : nullptr;
   }
 
   // Whether a node is a product of two maps: computed in float, and so is what it alone reads.
@@ -233,9 +260,9 @@ class Equalizer {
       const ValueId v = graph_.nodes[n].outputs[0];
       if (v == kNoValue || !IsFixed(v) || !IsFloatMap(graph_.nodes[n])) continue;
       const std::vector<ChannelReader> readers = Readers(v);
-      const auto magnitudes = magnitudes_.find(v);
-      if (readers.empty() || magnitudes == magnitudes_.end()) continue;
-      const std::vector<double> scales = ChooseScales(graph_, magnitudes->second, readers);
+      const auto ranges = ranges_.find(v);
+      if (readers.empty() || ranges == ranges_.end()) continue;
+      const std::vector<double> scales = ChooseScales(graph_, ranges->second, readers);
       for (const ChannelReader& reader : readers) ScaleWeights(graph_, reader, scales);
       const Node& copy = copies.emplace(n, DividedCopy(v, scales)).first->second;
       copy_of[v] = copy.outputs[0];
@@ -273,7 +300,7 @@ class Equalizer {
 
   Graph& graph_;
   const Graph& shapes_;
-  const std::map<ValueId, std::vector<double>>& magnitudes_;
+  const ChannelRanges& ranges_;
   const std::vector<std::vector<int>> consumers_;
   std::vector<int> sets_;
   std::vector<bool> fixed_;
@@ -282,9 +309,8 @@ class Equalizer {
 
 }  // namespace
 
-int EqualizeChannels(Graph& graph, const Graph& shapes,
-                     const std::map<ValueId, std::vector<double>>& magnitudes) {
-  return Equalizer(graph, shapes, magnitudes).Run();
+int EqualizeChannels(Graph& graph, const Graph& shapes, const ChannelRanges& ranges) {
+  return Equalizer(graph, shapes, ranges).Run();
 }
 
 }  // namespace tessera

@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "engine/graph.h"
+#include "engine/quantization/calibrate.h"
 
 namespace tessera {
 
-// `magnitudes` are the largest ones of each channel of a value, `shapes` a graph of the same values
+// `ranges` are those of each channel of a value, `shapes` a graph of the same values
 // with their shapes. Tensors that several convolutions and additions share (residuals) are scaled
 // together. Returns the number of sets of values that were scaled.
-int EqualizeChannels(Graph& graph, const Graph& shapes,
-                     const std::map<ValueId, std::vector<double>>& magnitudes);
+int EqualizeChannels(Graph& graph, const Graph& shapes, const ChannelRanges& ranges);
 
 }  // namespace tessera

@@ -50,8 +50,9 @@ FloatNetwork MakeFloatNetwork(const Graph& imported, std::span<const Sample> sam
   FloatNetwork network;
   network.graph = PrepareForQuantizing(imported);
   network.shapes = WithShapes(network.graph, samples[0]);
-  if (options.equalize && EqualizeChannels(network.graph, network.shapes,
-                                           Magnitudes(network.graph, samples, parallel)) > 0) {
+  if (options.equalize &&
+      EqualizeChannels(network.graph, network.shapes,
+                       FindChannelRanges(network.graph, samples, parallel)) > 0) {
     network.graph.RemoveDeadNodes();
     network.shapes = WithShapes(network.graph, samples[0]);
   }
