@@ -68,8 +68,8 @@ Graph QuantizeLayers(const FloatNetwork& network, const std::vector<bool>& layer
   const Graph& graph = network.graph;
   const Placement placement =
       Place(graph, network.shapes, layers, network.calibration, options.format);
-  const ActivationParameters parameters =
-      ChooseParameters(graph, placement, network.calibration, options.method, options.percentile);
+  const ActivationParameters parameters = ChooseParameters(
+      graph, placement, network.calibration, options.method, options.percentile, options.clip_cost);
   WeightsByLayer weights;
   std::map<std::string, std::vector<double>, std::less<>> means;
   std::map<std::string, float, std::less<>> x_scales;

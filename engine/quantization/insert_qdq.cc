@@ -154,7 +154,7 @@ class QdqWriter {
 
 ActivationParameters ChooseParameters(const Graph& graph, const Placement& placement,
                                       const Calibration& calibration, RangeMethod method,
-                                      double percentile) {
+                                      double percentile, double clip_cost) {
   ActivationParameters parameters;
   const auto owner = [&](ValueId v) {
     while (placement.parameters_of[static_cast<std::size_t>(v)] != v) {
@@ -168,8 +168,9 @@ ActivationParameters ChooseParameters(const Graph& graph, const Placement& place
     const auto [it, is_new] = parameters.try_emplace(v);
     if (is_new) {
       const bool is_input = std::ranges::find(graph.inputs, v) != graph.inputs.end();
-      it->second = QuantizationOfRange(ChooseRange(
-          calibration.histograms.at(v), is_input ? RangeMethod::kMinMax : method, percentile));
+      it->second = QuantizationOfRange(ChooseRange(calibration.histograms.at(v),
+                                                   is_input ? RangeMethod::kMinMax : method,
+                                                   percentile, clip_cost));
     }
     parameters[static_cast<ValueId>(i)] = it->second;
   }

@@ -17,7 +17,7 @@ using ActivationParameters = std::map<ValueId, Quantization>;
 // 8-bit already, in steps that it then meets exactly.
 ActivationParameters ChooseParameters(const Graph& graph, const Placement& placement,
                                       const Calibration& calibration, RangeMethod method,
-                                      double percentile);
+                                      double percentile, double clip_cost);
 
 // `graph` with QuantizeLinear and DequantizeLinear after its 8-bit values, and DequantizeLinear of
 // these int8 weights and int32 biases before its quantised convolutions. A Mul by a positive factor

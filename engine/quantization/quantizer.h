@@ -54,6 +54,9 @@ struct QuantizerOptions {
   QuantizedFormat format = QuantizedFormat::kQdq;
   RangeMethod method = RangeMethod::kMse;
   double percentile = 99.99;  // of kPercentile: what lies within the range, in percent
+  // Of kMse and kEntropy: squared errors beyond the range count so many times, as other inputs than
+  // the samples go further beyond.
+  double clip_cost = 4;
   // Convolutions that stay float, by the names of their nodes. Error for names that are none.
   std::set<std::string, std::less<>> excluded = {};
   bool equalize = true;
