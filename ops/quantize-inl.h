@@ -80,11 +80,15 @@ class Quotient {
   static_assert(sizeof(Q) == 1);
 
   Quotient(D d, float scale, std::int32_t zero_point)
+      : Quotient(d, hn::Set(d, scale), zero_point) {}
+
+  // A scale for each lane.
+  Quotient(D d, V scale, std::int32_t zero_point)
       : saturation_(d, zero_point),
-        scale_(hn::Set(d, scale)),
-        inverse_(hn::Set(d, 1 / scale)),
+        scale_(scale),
+        inverse_(hn::Div(hn::Set(d, 1), scale)),
         shift_(hn::Set(d, kRoundingShift + static_cast<float>(zero_point))),
-        tie_(hn::Set(d, InverseIsExact(scale) ? 0.5f - kDoubt : -1)) {}
+        tie_(hn::IfThenElse(InverseIsExact(d, scale), hn::Set(d, 0.5f - kDoubt), hn::Set(d, -1))) {}
 
   // Of kVectors vectors, as int32.
   template <std::size_t kVectors>
@@ -120,8 +124,9 @@ class Quotient {
 
   // Whether the relative error of 1 / scale is one rounding's, and that of a product with it too
   // where the product is not far below 1.
-  static bool InverseIsExact(float scale) {
-    return std::abs(scale) >= 0x1p-100f && std::abs(scale) <= 0x1p100f;
+  static HWY_INLINE hn::Mask<D> InverseIsExact(D d, V scale) {
+    const V size = hn::Abs(scale);
+    return hn::And(hn::Ge(size, hn::Set(d, 0x1p-100f)), hn::Le(size, hn::Set(d, 0x1p100f)));
   }
 
   Saturation<Q, D> saturation_;

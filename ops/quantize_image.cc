@@ -1,6 +1,7 @@
 #include "ops/quantize_image.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "ops/quantize.h"
 #include "ops/quantize_pixels.h"
@@ -10,11 +11,17 @@ namespace {
 
 class ImageQuantization final : public Kernel {
  public:
-  ImageQuantization(const Shape& nchw, Layout float_layout, bool to_bytes)
+  ImageQuantization(const Shape& nchw, Layout float_layout, bool to_bytes,
+                    std::span<const float> channel_scales)
       : pixels_(nchw),
         blocks_(nchw),
         blocked_(float_layout == Layout::kBlocked),
-        to_bytes_(to_bytes) {}
+        to_bytes_(to_bytes),
+        channel_scales_(channel_scales.begin(), channel_scales.end()) {
+    constexpr std::size_t kLanes = 16;
+    const std::size_t padded = (channel_scales.size() + kLanes - 1) / kLanes * kLanes;
+    channel_scales_.resize(padded, 1.0f);
+  }
 
   std::string_view name() const override {
     if (to_bytes_) return blocked_ ? "quantize_blocked_to_pixels" : "quantize_to_pixels";
@@ -23,6 +30,7 @@ class ImageQuantization final : public Kernel {
 
   void Run(const RunContext& context) const override {
     if (pixels_.channels == 0) return;  // pixels take memory nevertheless
+    const float* scales = channel_scales_.empty() ? nullptr : channel_scales_.data();
     const float scale = ScaleAt(context.inputs[1], 0);
     const std::int32_t zero_point = ZeroPointAt(InputOrAbsent(context, 2), 0);
     const TensorView& bytes = to_bytes_ ? context.outputs[0] : context.inputs[0];
@@ -37,9 +45,12 @@ class ImageQuantization final : public Kernel {
       const std::int64_t end = std::min(pixels_.height, begin + rows);
       const std::int64_t step = blocked_ ? 1 : end - begin;
       for (std::int64_t y = begin; y < end; y += step) {
-        const PixelRun p = {scale, zero_point, static_cast<std::size_t>(pixels_.channels),
+        const PixelRun p = {scale,
+                            zero_point,
+                            static_cast<std::size_t>(pixels_.channels),
                             static_cast<std::size_t>(pixels_.pixel_stride),
-                            static_cast<std::size_t>(step * pixels_.width)};
+                            static_cast<std::size_t>(step * pixels_.width),
+                            scales};
         RunRows(p,
                 bytes.data<std::uint8_t>() + image * pixels_.image_stride + y * pixels_.row_stride,
                 reals.data<float>() + Offset(image, y));
@@ -70,16 +81,18 @@ class ImageQuantization final : public Kernel {
   ChannelsLastLayout pixels_;
   BlockedLayout blocks_;
   bool blocked_, to_bytes_;
+  std::vector<float> channel_scales_;
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> MakeImageQuantizer(const Shape& nchw, Layout float_layout) {
-  return std::make_unique<ImageQuantization>(nchw, float_layout, true);
+std::unique_ptr<Kernel> MakeImageQuantizer(const Shape& nchw, Layout float_layout,
+                                           std::span<const float> channel_scales) {
+  return std::make_unique<ImageQuantization>(nchw, float_layout, true, channel_scales);
 }
 
 std::unique_ptr<Kernel> MakeImageDequantizer(const Shape& nchw, Layout float_layout) {
-  return std::make_unique<ImageQuantization>(nchw, float_layout, false);
+  return std::make_unique<ImageQuantization>(nchw, float_layout, false, std::span<const float>());
 }
 
 }  // namespace tessera

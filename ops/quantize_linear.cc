@@ -2,6 +2,7 @@
 // axis.
 // https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html
 // https://onnx.ai/onnx/operators/onnx__DequantizeLinear.html
+#include <algorithm>
 #include <array>
 #include <type_traits>
 #include <vector>
@@ -243,11 +244,29 @@ bool IsImageWithOneScale(const LayoutContext& context) {
          ReadGranularity(context.node, x.shape, scale.shape).axis < 0;
 }
 
+// The scales of an image's channels, if each has its own but all share a zero point, and both are
+// constants; else empty.
+std::span<const float> ChannelScales(const OpNode& node, std::span<const TensorInfo> inputs) {
+  const TensorInfo &x = inputs[0], &scale = inputs[1];
+  if (x.shape.rank() != 4 || x.constant != nullptr || scale.constant == nullptr ||
+      scale.dtype != DType::kFloat32) {
+    return {};
+  }
+  const Granularity g = ReadGranularity(node, x.shape, scale.shape);
+  if (g.axis != 1 || g.block != 0) return {};
+  if (inputs.size() > 2 && inputs[2].present) {
+    if (inputs[2].constant == nullptr) return {};
+    const auto zeros = inputs[2].constant->values<const std::uint8_t>();
+    if (std::ranges::any_of(zeros, [&](std::uint8_t z) { return z != zeros[0]; })) return {};
+  }
+  return scale.constant->values<const float>();
+}
+
 // Channels-last, as integer convolutions want it.
 LayoutChoice QuantizeLinearLayouts(const LayoutContext& context) {
   const TensorInfo& x = context.inputs[0];
   if (x.dtype != DType::kFloat32 || context.outputs[0].dtype != DType::kUint8 ||
-      !IsImageWithOneScale(context)) {
+      (!IsImageWithOneScale(context) && ChannelScales(context.node, context.inputs).empty())) {
     return {};
   }
   return {{x.layout}, {Layout::kChannelsLast}};
@@ -265,7 +284,8 @@ LayoutChoice DequantizeLinearLayouts(const LayoutContext& context) {
 
 std::unique_ptr<Kernel> PrepareQuantizeLinear(const PrepareContext& context) {
   if (context.outputs[0].layout == Layout::kChannelsLast) {
-    return MakeImageQuantizer(context.inputs[0].shape, context.inputs[0].layout);
+    return MakeImageQuantizer(context.inputs[0].shape, context.inputs[0].layout,
+                              ChannelScales(context.node, context.inputs));
   }
   const DType x = context.inputs[0].dtype, s = context.inputs[1].dtype;
   const bool vector = x == DType::kFloat32 && !context.reference;

@@ -81,11 +81,12 @@ void DequantizeFewPlanes(const PixelRun& p, const std::uint8_t* pixels, float* p
   }
 }
 
-// Channels [first, first + lanes) of all pixels; `lanes` is d's.
+// Channels [first, first + lanes) of all pixels, `lanes` to a block's pixel.
 template <class DF>
-void QuantizeBlock(DF d, const PixelRun& p, const float* block, std::size_t lanes,
-                   std::uint8_t* pixels) {
-  const Quotient<std::uint8_t, DF> quotient(d, p.scale, p.zero_point);
+void QuantizeBlock(DF d, const PixelRun& p, std::size_t first, const float* block,
+                   std::size_t lanes, std::uint8_t* pixels) {
+  const auto scale = p.scales == nullptr ? hn::Set(d, p.scale) : hn::LoadU(d, p.scales + first);
+  const Quotient<std::uint8_t, DF> quotient(d, scale, p.zero_point);
   for (std::size_t x = 0; x < p.count; ++x) {
     quotient.Store(hn::LoadU(d, block + x * lanes), pixels + x * p.pixel_stride);
   }
@@ -110,10 +111,10 @@ void QuantizeAllBlocks(const PixelRun& p, const float* blocks, std::size_t block
   const D d;
   const std::size_t lanes = hn::Lanes(d);
   if (lanes > p.pixel_stride) {
-    return QuantizeBlock(hn::CappedTag<float, 4>(), p, blocks, lanes, pixels);
+    return QuantizeBlock(hn::CappedTag<float, 4>(), p, 0, blocks, lanes, pixels);
   }
   for (std::size_t c = 0; c < p.channels; c += lanes) {
-    QuantizeBlock(d, p, blocks + c / lanes * block_stride, lanes, pixels + c);
+    QuantizeBlock(d, p, c, blocks + c / lanes * block_stride, lanes, pixels + c);
   }
 }
 
@@ -186,14 +187,14 @@ void ForSquares(const PixelRun& p, const Square& square) {
 
 void QuantizePlanes(const PixelRun& p, const float* planes, std::size_t plane_stride,
                     std::uint8_t* pixels) {
-  if (p.channels <= 4) {
+  if (p.channels <= 4 && p.scales == nullptr) {
     return HWY_DYNAMIC_DISPATCH(QuantizeUpTo4Planes)(p, planes, plane_stride, pixels);
   }
   ForSquares(p, [&](std::size_t x, std::size_t c, std::size_t count, std::size_t channels) {
     std::uint8_t rows[kChannels * kPixels];
     for (std::size_t i = 0; i < channels; ++i) {
-      QuantizeRow(planes + (c + i) * plane_stride + x, p.scale, p.zero_point, DType::kUint8,
-                  rows + i * kPixels, static_cast<std::int64_t>(count));
+      QuantizeRow(planes + (c + i) * plane_stride + x, p.ScaleOf(c + i), p.zero_point,
+                  DType::kUint8, rows + i * kPixels, static_cast<std::int64_t>(count));
     }
     BytePlanesToPixels(rows, kPixels, channels, count, pixels + x * p.pixel_stride + c,
                        p.pixel_stride);

@@ -1,5 +1,6 @@
 // Quantisation of float32 images, row-major or blocked, to uint8 in Layout::kChannelsLast, and
-// back; one scale and zero point. The numbers are those of QuantizeRow and DequantizeRow.
+// back; one zero point, and one scale, or where it is quantised perhaps one for each channel. The
+// numbers are those of QuantizeRow and DequantizeRow.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +16,11 @@ struct PixelRun {
   std::int32_t zero_point;
   std::size_t channels, pixel_stride;  // ChannelsLastLayout's
   std::size_t count;                   // of pixels, one after the other
+  // Null, or those to quantise with in place of `scale`: one for each channel, and any numbers
+  // behind them up to a multiple of 16.
+  const float* scales = nullptr;
+
+  float ScaleOf(std::size_t channel) const { return scales == nullptr ? scale : scales[channel]; }
 };
 
 // Row-major: channel c of pixel x is planes[c * plane_stride + x].

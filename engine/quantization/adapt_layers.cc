@@ -9,7 +9,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::size_t kPixels = 32768;  // of each layer
+constexpr std::size_t kPixels = 65536;  // of each layer
 
 void AddToChannels(const Tensor& t, const std::vector<double>& shift) {
   const std::int64_t plane = t.shape()[2] * t.shape()[3];

@@ -77,14 +77,17 @@ std::int64_t MapChannels(std::span<const Tensor* const> tensors) {
   return are_maps ? channels : 0;
 }
 
-std::vector<double> MagnitudesOf(std::span<const Tensor* const> tensors, std::int64_t channels) {
-  std::vector<double> magnitudes(static_cast<std::size_t>(channels), 0);
+std::vector<ValueRange> RangesOf(std::span<const Tensor* const> tensors, std::int64_t channels) {
+  std::vector<ValueRange> ranges(static_cast<std::size_t>(channels));
   ForEachPlane(tensors, [&](std::size_t c, std::span<const float> values) {
-    float largest = 0;
-    for (const float v : values) largest = std::max(largest, std::abs(v));
-    magnitudes[c] = std::max<double>(magnitudes[c], largest);
+    ValueRange range = ranges[c];
+    for (const float v : values) {
+      range.low = std::min(range.low, v);
+      range.high = std::max(range.high, v);
+    }
+    ranges[c] = range;
   });
-  return magnitudes;
+  return ranges;
 }
 
 void AddValue(ValueId id, std::span<const Tensor* const> tensors,
@@ -101,7 +104,7 @@ void AddValue(ValueId id, std::span<const Tensor* const> tensors,
     parts.push_back({values, channel_weights == nullptr ? 1 : (*channel_weights)[c]});
   });
   calibration.histograms.emplace(id, Histogram(parts));
-  calibration.magnitudes.emplace(id, MagnitudesOf(tensors, channels));
+  calibration.ranges.emplace(id, RangesOf(tensors, channels));
 }
 
 // Calls visit(id, tensors) with each float32 value of the graph on all samples.
@@ -144,19 +147,20 @@ Calibration Calibrate(const Graph& graph, std::span<const Sample> samples, Paral
   return calibration;
 }
 
-std::map<ValueId, std::vector<double>> Magnitudes(const Graph& graph,
-                                                  std::span<const Sample> samples,
-                                                  Parallel& parallel) {
-  std::map<ValueId, std::vector<double>> magnitudes;
+ChannelRanges FindChannelRanges(const Graph& graph, std::span<const Sample> samples,
+                                Parallel& parallel) {
+  ChannelRanges ranges;
   ForEachValue(graph, samples, parallel, [&](ValueId id, std::span<const Tensor* const> tensors) {
     const std::int64_t channels = MapChannels(tensors);
     if (channels == 0) return;
-    std::vector<double> found = MagnitudesOf(tensors, channels);
-    Require(std::ranges::all_of(found, [](double v) { return std::isfinite(v); }),
+    std::vector<ValueRange> found = RangesOf(tensors, channels);
+    Require(std::ranges::all_of(
+                found,
+                [](const ValueRange& r) { return std::isfinite(r.low) && std::isfinite(r.high); }),
             "a value is not finite");
-    magnitudes.emplace(id, std::move(found));
+    ranges.emplace(id, std::move(found));
   });
-  return magnitudes;
+  return ranges;
 }
 
 std::vector<double> ChannelMeans(std::span<const Outputs> outputs) {

@@ -11,23 +11,25 @@
 
 namespace tessera {
 
+// From the lowest to the highest value of each channel of NCHW, and 0.
+using ChannelRanges = std::map<ValueId, std::vector<ValueRange>>;
+
 // By the ids of a graph's values; those of float32 tensors alone.
 struct Calibration {
   // Channels count as much as the convolutions that read them make of their errors: by the norm
   // of their weights.
   std::map<ValueId, Histogram> histograms;
-  // Of rank-4 values: for each channel of NCHW the mean, and the largest magnitude.
+  // Of rank-4 values: for each channel of NCHW the mean, and the lowest and highest value.
   std::map<ValueId, std::vector<double>> means;
-  std::map<ValueId, std::vector<double>> magnitudes;
+  ChannelRanges ranges;
 };
 
 // `graph` as PrepareForQuantizing leaves it.
 Calibration Calibrate(const Graph& graph, std::span<const Sample> samples, Parallel& parallel);
 
-// Its magnitudes alone, in less time.
-std::map<ValueId, std::vector<double>> Magnitudes(const Graph& graph,
-                                                  std::span<const Sample> samples,
-                                                  Parallel& parallel);
+// Its ranges of channels alone, in less time.
+ChannelRanges FindChannelRanges(const Graph& graph, std::span<const Sample> samples,
+                                Parallel& parallel);
 
 // The mean of each channel over the first outputs of all samples, rank 4.
 std::vector<double> ChannelMeans(std::span<const Outputs> outputs);

@@ -1,32 +1,28 @@
 #include "engine/quantization/equalize.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <set>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "engine/passes/conv_fusion.h"
+#include "engine/quantization/channel_scales.h"
 #include "ops/conv.h"
 
 namespace tessera {
 namespace {
 
-// How much of a channel's excess goes into the weights that read it; the rest stays, as weights
-// have a common step as well. Those of depthwise convolutions have a step for each channel and take
-// all.
-constexpr double kDenseShare = 0.8;
-constexpr double kMostScale = 256;
-
 std::int64_t Groups(const Node& conv) { return conv.op.attributes.Int("group", 1); }
 
 class Equalizer {
  public:
-  Equalizer(Graph& graph, const Graph& shapes,
-            const std::map<ValueId, std::vector<double>>& magnitudes)
+  Equalizer(Graph& graph, const Graph& shapes, const ChannelRanges& ranges)
       : graph_(graph),
         shapes_(shapes),
-        magnitudes_(magnitudes),
+        ranges_(ranges),
+        consumers_(graph.Consumers()),
         sets_(graph.values.size()),
         fixed_(graph.values.size(), false) {
     std::iota(sets_.begin(), sets_.end(), 0);
@@ -42,7 +38,7 @@ class Equalizer {
     }
     int count = 0;
     for (int root : roots) count += Scale(root) ? 1 : 0;
-    return count;
+    return count + ScaleFloatMaps();
   }
 
  private:
@@ -103,110 +99,218 @@ class Equalizer {
         Join(node.inputs[1], y);
         continue;
       }
-      for (ValueId v : node.inputs) Fix(v);
       for (ValueId v : node.outputs) Fix(v);
+      if (JoinsChannels(node)) continue;  // each input by itself
+      for (ValueId v : node.inputs) Fix(v);
+    }
+    CloseJoins();
+  }
+
+  // Inputs of a Concat get ranges that are alike, or stay as they are if that is not possible.
+  void CloseJoins() {
+    const auto producers = graph_.Producers();
+    const auto can_scale = [&](ValueId v) {
+      const int n = producers[static_cast<std::size_t>(v)];
+      return !IsFixed(v) || (n >= 0 && IsFloatMap(graph_.nodes[static_cast<std::size_t>(n)]));
+    };
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const Node& node : graph_.nodes) {
+        if (!JoinsChannels(node) || std::ranges::all_of(node.inputs, can_scale)) continue;
+        closed_.insert(node.outputs[0]);
+        for (const ValueId v : node.inputs) Fix(v);
+        changed = true;
+      }
     }
   }
 
-  // The largest weight that reads each input channel, relative to the largest of its output
-  // channel, which sets the step.
-  static void AddWeightRanges(const Tensor& w, std::int64_t groups, std::vector<double>& ranges) {
-    const Shape& s = w.shape();
-    const std::int64_t per_group = s[1], kernel = s.NumElements(2, s.rank());
-    const std::int64_t outputs = s[0] / groups;
-    for (std::int64_t o = 0; o < s[0]; ++o) {
-      const float* row = w.data<float>() + o * per_group * kernel;
-      double largest = 0;
-      for (std::int64_t k = 0; k < per_group * kernel; ++k) {
-        largest = std::max<double>(largest, std::abs(row[k]));
-      }
-      if (largest == 0) continue;
-      for (std::int64_t i = 0; i < per_group; ++i) {
-        double& range = ranges[static_cast<std::size_t>(o / outputs * per_group + i)];
-        for (std::int64_t k = 0; k < kernel; ++k) {
-          range = std::max(range, std::abs(row[i * kernel + k]) / largest);
+  // Whether a node lines up the channels of maps, all of which convolutions read.
+  bool JoinsChannels(const Node& node) const {
+    if (node.op.type != "Concat" || graph_.IsOutput(node.outputs[0])) return false;
+    if (closed_.contains(node.outputs[0])) return false;
+    const std::int64_t axis = node.op.attributes.Int("axis", 0);
+    if (axis != 1 && axis != -3) return false;
+    const auto is_map = [&](ValueId v) {
+      return ShapeOf(v) != nullptr && graph_.Constant(v) == nullptr;
+    };
+    const auto& readers = consumers_[static_cast<std::size_t>(node.outputs[0])];
+    return std::ranges::all_of(node.inputs, is_map) && is_map(node.outputs[0]) &&
+           std::ranges::all_of(readers, [&](int n) {
+             const Node& reader = graph_.nodes[static_cast<std::size_t>(n)];
+             return HasFloatWeights(graph_, reader) && Groups(reader) == 1 &&
+                    reader.inputs[0] == node.outputs[0];
+           });
+  }
+
+  // The convolutions that read `value` itself, and behind a Concat.
+  std::vector<ChannelReader> Readers(ValueId value) {
+    std::vector<ChannelReader> readers;
+    for (const int n : consumers_[static_cast<std::size_t>(value)]) {
+      Node& node = graph_.nodes[static_cast<std::size_t>(n)];
+      if (HasFloatWeights(graph_, node) && node.inputs[0] == value) readers.push_back({&node, 0});
+      if (!JoinsChannels(node)) continue;
+      std::int64_t first = 0;
+      for (const ValueId in : node.inputs) {
+        const auto& convs = consumers_[static_cast<std::size_t>(node.outputs[0])];
+        for (const int conv : in == value ? convs : std::vector<int>()) {
+          readers.push_back({&graph_.nodes[static_cast<std::size_t>(conv)], first});
         }
+        first += (*ShapeOf(in))[1];
       }
     }
+    return readers;
   }
 
   bool Scale(int root) {
-    std::vector<double> activation, weight;
-    std::vector<Node*> writers, readers;
-    bool dense = false;
+    std::vector<ValueRange> ranges;
+    std::vector<Node*> writers;
+    std::vector<ChannelReader> readers;
     for (Node& node : graph_.nodes) {
-      if (!HasFloatWeights(graph_, node)) continue;
-      if (Find(node.outputs[0]) == root) writers.push_back(&node);
-      const ValueId x = node.inputs[0];
-      if (Find(x) != root) continue;
-      readers.push_back(&node);
-      const auto it = magnitudes_.find(x);
-      if (it == magnitudes_.end()) return false;
-      activation.resize(it->second.size(), 0);
-      weight.resize(it->second.size(), 0);
-      for (std::size_t c = 0; c < activation.size(); ++c) {
-        activation[c] = std::max(activation[c], it->second[c]);
-      }
-      const Tensor& w = *graph_.Constant(node.inputs[1]);
-      AddWeightRanges(w, Groups(node), weight);
-      dense = dense || w.shape()[1] > 1;
+      if (HasFloatWeights(graph_, node) && Find(node.outputs[0]) == root) writers.push_back(&node);
+    }
+    for (std::size_t v = 0; v < sets_.size(); ++v) {
+      if (Find(static_cast<ValueId>(v)) != root) continue;
+      const std::vector<ChannelReader> of_value = Readers(static_cast<ValueId>(v));
+      if (of_value.empty()) continue;
+      const auto it = ranges_.find(static_cast<ValueId>(v));
+      if (it == ranges_.end()) return false;
+      ranges.resize(it->second.size());
+      std::ranges::transform(ranges, it->second, ranges.begin(),
+                             [](const ValueRange& a, const ValueRange& b) {
+                               return ValueRange{std::min(a.low, b.low), std::max(a.high, b.high)};
+                             });
+      readers.insert(readers.end(), of_value.begin(), of_value.end());
     }
     if (writers.empty() || readers.empty()) return false;
-    const std::vector<double> scales = Scales(activation, weight, dense);
-    for (Node* node : writers) ScaleWriter(*node, scales);
-    for (Node* node : readers) ScaleReader(*node, scales);
+    if (Node* prelu = OnlyPRelu(writers[0]->outputs[0])) {
+      TurnChannels(graph_, *writers[0], *prelu, readers, ranges);
+    }
+    const std::vector<double> scales = ChooseScales(graph_, ranges, readers);
+    std::vector<double> inverse, none(scales.size(), 0);
+    for (const double s : scales) inverse.push_back(1 / s);
+    for (Node* node : writers) ScaleOutputs(graph_, *node, inverse, none, ".equalized");
+    for (const ChannelReader& reader : readers) ScaleWeights(graph_, reader, scales);
     return true;
   }
 
-  static std::vector<double> Scales(const std::vector<double>& activation,
-                                    const std::vector<double>& weight, bool dense) {
-    const double share = dense ? kDenseShare : 1;
-    std::vector<double> scales(activation.size(), 0);
-    double log_sum = 0, alive = 0;
-    for (std::size_t c = 0; c < scales.size(); ++c) {
-      if (activation[c] <= 0 || weight[c] <= 0) continue;  // a dead channel
-      scales[c] = std::pow(activation[c], share) / std::pow(weight[c], 1 - share);
-      log_sum += std::log(scales[c]);
-      ++alive;
+  // The PRelu with a slope for each channel that alone reads `value`, and whose result convolutions
+  // alone read; else null.
+  Node* OnlyPRelu(ValueId value) {
+    const auto& consumers = consumers_[static_cast<std::size_t>(value)];
+    if (consumers.size() != 1) return nullptr;
+    Node& node = graph_.nodes[static_cast<std::size_t>(consumers[0])];
+    if (node.op.type != "PRelu" || node.inputs[0] != value || ShapeOf(value) == nullptr) {
+      return nullptr;
     }
-    const double mean = alive > 0 ? std::exp(log_sum / alive) : 1;
-    for (double& s : scales) s = s == 0 ? 1 : std::clamp(s / mean, 1 / kMostScale, kMostScale);
-    return scales;
+    const Tensor* slope = graph_.Constant(node.inputs[1]);
+    const std::int64_t channels = (*ShapeOf(value))[1];
+    if (slope == nullptr || slope->size() != channels || slope->shape().rank() < 3 ||
+        slope->shape()[slope->shape().rank() - 3] != channels) {
+      return nullptr;
+    }
+    const bool ends_there =
+        std::ranges::all_of(consumers_[static_cast<std::size_t>(node.outputs[0])], [&](int n) {
+          const Node& reader = graph_.nodes[static_cast<std::size_t>(n)];
+          return HasFloatWeights(graph_, reader) || JoinsChannels(reader);
+        });
+    return ends_there ? &node : nullptr;
   }
 
-  void ScaleWriter(Node& node, const std::vector<double>& scales) {
-    std::vector<double> inverse, none(scales.size(), 0);
-    for (const double s : scales) inverse.push_back(1 / s);
-    ScaleOutputs(graph_, node, inverse, none, ".equalized");
+  // Whether a node is a product of two maps: computed in float, and so is what it alone reads.
+  bool IsProduct(const Node& node) const {
+    if (node.op.type != "Mul") return false;
+    const Shape* y = ShapeOf(node.outputs[0]);
+    return y != nullptr && std::ranges::all_of(node.inputs, [&](ValueId v) {
+             return graph_.Constant(v) == nullptr && ShapeOf(v) != nullptr && *ShapeOf(v) == *y;
+           });
+  }
+  bool IsUnderProduct(const Node& node) const {
+    if (IsProduct(node)) return true;
+    if (node.op.type != "Add" && node.op.type != "Sigmoid") return false;
+    const auto& readers = consumers_[static_cast<std::size_t>(node.outputs[0])];
+    return !readers.empty() && !graph_.IsOutput(node.outputs[0]) &&
+           std::ranges::all_of(readers, [&](int n) {
+             return IsProduct(graph_.nodes[static_cast<std::size_t>(n)]);
+           });
   }
 
-  void ScaleReader(Node& node, const std::vector<double>& scales) {
-    Tensor w = graph_.Constant(node.inputs[1])->Clone();
-    const Shape& s = w.shape();
-    const std::int64_t per_group = s[1], kernel = s.NumElements(2, s.rank());
-    const std::int64_t outputs = s[0] / Groups(node);
-    for (std::int64_t o = 0; o < s[0]; ++o) {
-      for (std::int64_t i = 0; i < per_group; ++i) {
-        const double scale = scales[static_cast<std::size_t>(o / outputs * per_group + i)];
-        float* at = w.data<float>() + (o * per_group + i) * kernel;
-        for (std::int64_t k = 0; k < kernel; ++k) at[k] = static_cast<float>(at[k] * scale);
+  // Maps that are there in float anyway, as the product of two maps is, or as others need them:
+  // convolutions read copies of them that are divided by the channels' scales.
+  bool IsFloatMap(const Node& producer) {
+    const ValueId v = producer.outputs[0];
+    if (ShapeOf(v) == nullptr || graph_.IsOutput(v) || (*ShapeOf(v))[2] * (*ShapeOf(v))[3] == 1) {
+      return false;
+    }
+    bool has_float_reader = false;
+    for (const int n : consumers_[static_cast<std::size_t>(v)]) {
+      const Node& reader = graph_.nodes[static_cast<std::size_t>(n)];
+      if (IsUnderProduct(reader)) {
+        has_float_reader = true;
+      } else if (!HasFloatWeights(graph_, reader) && !JoinsChannels(reader)) {
+        return false;
       }
     }
-    node.inputs[1] = graph_.AddConstant(StrCat(node.op.name, ".weights.scaled"), std::move(w));
+    return IsProduct(producer) || (HasFloatWeights(graph_, producer) && has_float_reader);
+  }
+
+  int ScaleFloatMaps() {
+    std::map<std::size_t, Node> copies;  // by the nodes that they follow
+    std::map<ValueId, ValueId> copy_of;
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const ValueId v = graph_.nodes[n].outputs[0];
+      if (v == kNoValue || !IsFixed(v) || !IsFloatMap(graph_.nodes[n])) continue;
+      const std::vector<ChannelReader> readers = Readers(v);
+      const auto ranges = ranges_.find(v);
+      if (readers.empty() || ranges == ranges_.end()) continue;
+      const std::vector<double> scales = ChooseScales(graph_, ranges->second, readers);
+      for (const ChannelReader& reader : readers) ScaleWeights(graph_, reader, scales);
+      const Node& copy = copies.emplace(n, DividedCopy(v, scales)).first->second;
+      copy_of[v] = copy.outputs[0];
+    }
+    std::vector<bool> reads_copies;
+    for (const Node& node : graph_.nodes) {
+      reads_copies.push_back(HasFloatWeights(graph_, node) || JoinsChannels(node));
+    }
+    std::vector<Node> nodes;
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      nodes.push_back(std::move(graph_.nodes[n]));
+      for (ValueId& v : nodes.back().inputs) {
+        if (reads_copies[n] && copy_of.contains(v)) v = copy_of.at(v);
+      }
+      if (copies.contains(n)) nodes.push_back(std::move(copies.at(n)));
+    }
+    graph_.nodes = std::move(nodes);
+    return static_cast<int>(copies.size());
+  }
+
+  Node DividedCopy(ValueId v, const std::vector<double>& scales) {
+    const std::string name = StrCat(graph_.value(v).name, ".scaled");
+    Tensor inverse(DType::kFloat32, {static_cast<std::int64_t>(scales.size()), 1, 1});
+    std::ranges::transform(scales, inverse.data<float>(),
+                           [](double s) { return static_cast<float>(1 / s); });
+    Node mul;
+    mul.op.name = name;
+    mul.op.type = "Mul";
+    mul.op.opset = graph_.opset;
+    mul.def = FindOp(mul.op.type);
+    mul.inputs = {v, graph_.AddConstant(StrCat(name, ".factors"), std::move(inverse))};
+    mul.outputs = {graph_.AddValue(name)};
+    return mul;
   }
 
   Graph& graph_;
   const Graph& shapes_;
-  const std::map<ValueId, std::vector<double>>& magnitudes_;
+  const ChannelRanges& ranges_;
+  const std::vector<std::vector<int>> consumers_;
   std::vector<int> sets_;
   std::vector<bool> fixed_;
+  std::set<ValueId> closed_;  // results of Concats that do not join channels after all
 };
 
 }  // namespace
 
-int EqualizeChannels(Graph& graph, const Graph& shapes,
-                     const std::map<ValueId, std::vector<double>>& magnitudes) {
-  return Equalizer(graph, shapes, magnitudes).Run();
+int EqualizeChannels(Graph& graph, const Graph& shapes, const ChannelRanges& ranges) {
+  return Equalizer(graph, shapes, ranges).Run();
 }
 
 }  // namespace tessera

@@ -50,8 +50,9 @@ FloatNetwork MakeFloatNetwork(const Graph& imported, std::span<const Sample> sam
   FloatNetwork network;
   network.graph = PrepareForQuantizing(imported);
   network.shapes = WithShapes(network.graph, samples[0]);
-  if (options.equalize && EqualizeChannels(network.graph, network.shapes,
-                                           Magnitudes(network.graph, samples, parallel)) > 0) {
+  if (options.equalize &&
+      EqualizeChannels(network.graph, network.shapes,
+                       FindChannelRanges(network.graph, samples, parallel)) > 0) {
     network.graph.RemoveDeadNodes();
     network.shapes = WithShapes(network.graph, samples[0]);
   }
@@ -67,8 +68,8 @@ Graph QuantizeLayers(const FloatNetwork& network, const std::vector<bool>& layer
   const Graph& graph = network.graph;
   const Placement placement =
       Place(graph, network.shapes, layers, network.calibration, options.format);
-  const ActivationParameters parameters =
-      ChooseParameters(graph, placement, network.calibration, options.method, options.percentile);
+  const ActivationParameters parameters = ChooseParameters(
+      graph, placement, network.calibration, options.method, options.percentile, options.clip_cost);
   WeightsByLayer weights;
   std::map<std::string, std::vector<double>, std::less<>> means;
   std::map<std::string, float, std::less<>> x_scales;

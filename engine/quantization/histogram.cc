@@ -10,8 +10,6 @@ namespace tessera {
 namespace {
 
 constexpr double kLevels = 255;
-// Errors beyond the range count so many times: other inputs than the samples go further beyond.
-constexpr double kClipCost = 4;
 
 ValueRange FullRange(const Histogram& h) { return {h.low(), h.high()}; }
 
@@ -38,7 +36,7 @@ ValueRange PercentileRange(const Histogram& h, double percentile) {
 // Sums over the bins, for the error of any range at once.
 class SquaredError {
  public:
-  explicit SquaredError(const Histogram& h) : h_(h) {
+  SquaredError(const Histogram& h, double clip_cost) : h_(h), clip_cost_(clip_cost) {
     constexpr auto kSums = static_cast<std::size_t>(Histogram::kBins) + 1;
     for (auto& sums : sums_) sums.assign(kSums, 0);
     for (std::size_t i = 0; i + 1 < kSums; ++i) {
@@ -54,7 +52,7 @@ class SquaredError {
     const std::size_t a = Bin(low), b = std::max(a, Bin(high)), end = sums_[0].size() - 1;
     const double step = (high - low) / kLevels;
     return (sums_[0][b] - sums_[0][a]) * step * step / 12 +
-           kClipCost * (Moved(0, a, low) + Moved(b, end, high));
+           clip_cost_ * (Moved(0, a, low) + Moved(b, end, high));
   }
 
  private:
@@ -68,12 +66,13 @@ class SquaredError {
   }
 
   const Histogram& h_;
+  const double clip_cost_;
   std::array<std::vector<double>, 3> sums_;  // of x^0, x^1, x^2, before each bin
 };
 
-ValueRange MseRange(const Histogram& h) {
+ValueRange MseRange(const Histogram& h, double clip_cost) {
   constexpr int kSteps = 200;
-  const SquaredError error(h);
+  const SquaredError error(h, clip_cost);
   ValueRange best = FullRange(h);
   double least = error.Of(best.low, best.high);
   // One end at a time; each depends on the other by the width of a step alone.
@@ -134,15 +133,15 @@ double Divergence(std::span<const double> counts, std::size_t first, std::size_t
 // Which ranges lose little information says nothing of how wrong the values beyond them become; in
 // networks for pictures those carry the contrast. So only ranges count whose squared error is not
 // much above the least.
-ValueRange EntropyRange(const Histogram& h) {
+ValueRange EntropyRange(const Histogram& h, double clip_cost) {
   constexpr int kSteps = 100;
   constexpr double kMostError = 4;
   const auto bin = [&](double x) {
     return static_cast<std::size_t>(std::clamp(std::round((x - h.low()) / h.bin_width()), 0.0,
                                                static_cast<double>(Histogram::kBins)));
   };
-  const SquaredError error(h);
-  ValueRange best = MseRange(h);
+  const SquaredError error(h, clip_cost);
+  ValueRange best = MseRange(h, clip_cost);
   const double most_error = kMostError * error.Of(best.low, best.high);
   double least = std::numeric_limits<double>::infinity();
   const double widest = std::max<double>(h.high(), -static_cast<double>(h.low()));
@@ -187,7 +186,8 @@ Histogram::Histogram(std::span<const WeightedValues> parts)
   }
 }
 
-ValueRange ChooseRange(const Histogram& histogram, RangeMethod method, double percentile) {
+ValueRange ChooseRange(const Histogram& histogram, RangeMethod method, double percentile,
+                       double clip_cost) {
   if (!(histogram.high() > histogram.low())) return FullRange(histogram);
   switch (method) {
     case RangeMethod::kMinMax:
@@ -195,9 +195,9 @@ ValueRange ChooseRange(const Histogram& histogram, RangeMethod method, double pe
     case RangeMethod::kPercentile:
       return PercentileRange(histogram, percentile);
     case RangeMethod::kMse:
-      return MseRange(histogram);
+      return MseRange(histogram, clip_cost);
     case RangeMethod::kEntropy:
-      return EntropyRange(histogram);
+      return EntropyRange(histogram, clip_cost);
   }
   return FullRange(histogram);
 }

@@ -44,8 +44,9 @@ struct ValueRange {
   float low = 0, high = 0;
 };
 
-// `percentile` is that of QuantizerOptions.
-ValueRange ChooseRange(const Histogram& histogram, RangeMethod method, double percentile);
+// `percentile` and `clip_cost` are those of QuantizerOptions.
+ValueRange ChooseRange(const Histogram& histogram, RangeMethod method, double percentile,
+                       double clip_cost = QuantizerOptions().clip_cost);
 
 // uint8 that represents 0 exactly and covers the range but for half a step at either end.
 Quantization QuantizationOfRange(const ValueRange& range);

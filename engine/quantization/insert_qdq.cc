@@ -28,6 +28,10 @@ class QdqWriter {
         AtNode(graph_, graph_.nodes[n],
                [&] { QuantizeOperands(node, parameters_.at(graph_.nodes[n].inputs[0]).scale); });
       }
+      if (const Tensor* factors = ChannelFactors(graph_.nodes[n])) {
+        QuantizeChannels(graph_.nodes[n].outputs[0], node.inputs[0], *factors);
+        continue;
+      }
       out_.nodes.push_back(std::move(node));
       for (ValueId v : graph_.nodes[n].outputs) QuantizeValue(v);
     }
@@ -52,15 +56,55 @@ class QdqWriter {
     if (v == kNoValue || !placement_.eight_bit[static_cast<std::size_t>(v)]) return;
     const std::string name = graph_.value(v).name;
     const Quantization& q = parameters_.at(v);
-    const ValueId scale =
-        out_.AddConstant(name + ".scale", Tensor::FromVector<float>({}, {q.scale}));
-    const ValueId zero_point = out_.AddConstant(
-        name + ".zero_point",
-        Tensor::FromVector<std::uint8_t>({}, {static_cast<std::uint8_t>(q.zero_point)}));
+    const ValueId scale = AddScale(name, q), zero_point = AddZeroPoint(name, q);
     const ValueId quantized = out_.AddValue(name + ".q"), real = out_.AddValue(name + ".dq");
     AddNode("QuantizeLinear", {v, scale, zero_point}, quantized);
     AddNode("DequantizeLinear", {quantized, scale, zero_point}, real);
     dequantized_[v] = real;
+  }
+
+  // Those of a product of a map and a positive factor for each channel that is 8-bit: its scale
+  // can have the factors in it.
+  const Tensor* ChannelFactors(const Node& node) const {
+    const ValueId y = node.outputs[0];
+    if (node.op.type != "Mul" || y == kNoValue || graph_.IsOutput(y) ||
+        !placement_.eight_bit[static_cast<std::size_t>(y)]) {
+      return nullptr;
+    }
+    const Tensor* factors = graph_.Constant(node.inputs[1]);
+    if (factors == nullptr || factors->dtype() != DType::kFloat32 ||
+        factors->shape() != Shape{factors->size(), 1, 1} || factors->size() == 1) {
+      return nullptr;
+    }
+    const auto values = factors->values<const float>();
+    return std::ranges::all_of(values, [](float f) { return f > 0; }) ? factors : nullptr;
+  }
+
+  // v = x * factors as 8-bit.
+  void QuantizeChannels(ValueId v, ValueId x, const Tensor& factors) {
+    const std::string name = graph_.value(v).name;
+    const Quantization& q = parameters_.at(v);
+    Tensor scales(DType::kFloat32, {factors.size()}), zeros(DType::kUint8, {factors.size()});
+    for (std::int64_t c = 0; c < factors.size(); ++c) {
+      scales.data<float>()[c] = q.scale / factors.data<float>()[c];
+      zeros.data<std::uint8_t>()[c] = static_cast<std::uint8_t>(q.zero_point);
+    }
+    const ValueId quantized = out_.AddValue(name + ".q"), real = out_.AddValue(name + ".dq");
+    AddNode("QuantizeLinear",
+            {x, out_.AddConstant(name + ".channel_scales", std::move(scales)),
+             out_.AddConstant(name + ".zero_points", std::move(zeros))},
+            quantized, 1);
+    AddNode("DequantizeLinear", {quantized, AddScale(name, q), AddZeroPoint(name, q)}, real);
+    dequantized_[v] = real;
+  }
+
+  ValueId AddScale(const std::string& name, const Quantization& q) {
+    return out_.AddConstant(name + ".scale", Tensor::FromVector<float>({}, {q.scale}));
+  }
+  ValueId AddZeroPoint(const std::string& name, const Quantization& q) {
+    return out_.AddConstant(
+        name + ".zero_point",
+        Tensor::FromVector<std::uint8_t>({}, {static_cast<std::uint8_t>(q.zero_point)}));
   }
 
   // Whoever computes in float reads the network's inputs as they come.
@@ -110,7 +154,7 @@ class QdqWriter {
 
 ActivationParameters ChooseParameters(const Graph& graph, const Placement& placement,
                                       const Calibration& calibration, RangeMethod method,
-                                      double percentile) {
+                                      double percentile, double clip_cost) {
   ActivationParameters parameters;
   const auto owner = [&](ValueId v) {
     while (placement.parameters_of[static_cast<std::size_t>(v)] != v) {
@@ -124,8 +168,9 @@ ActivationParameters ChooseParameters(const Graph& graph, const Placement& place
     const auto [it, is_new] = parameters.try_emplace(v);
     if (is_new) {
       const bool is_input = std::ranges::find(graph.inputs, v) != graph.inputs.end();
-      it->second = QuantizationOfRange(ChooseRange(
-          calibration.histograms.at(v), is_input ? RangeMethod::kMinMax : method, percentile));
+      it->second = QuantizationOfRange(ChooseRange(calibration.histograms.at(v),
+                                                   is_input ? RangeMethod::kMinMax : method,
+                                                   percentile, clip_cost));
     }
     parameters[static_cast<ValueId>(i)] = it->second;
   }

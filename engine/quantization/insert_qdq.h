@@ -17,11 +17,13 @@ using ActivationParameters = std::map<ValueId, Quantization>;
 // 8-bit already, in steps that it then meets exactly.
 ActivationParameters ChooseParameters(const Graph& graph, const Placement& placement,
                                       const Calibration& calibration, RangeMethod method,
-                                      double percentile);
+                                      double percentile, double clip_cost);
 
 // `graph` with QuantizeLinear and DequantizeLinear after its 8-bit values, and DequantizeLinear of
-// these int8 weights and int32 biases before its quantised convolutions. Other nodes and their
-// names stay.
+// these int8 weights and int32 biases before its quantised convolutions. A Mul by a positive factor
+// for each channel whose result is 8-bit becomes the scales of a QuantizeLinear along the channels;
+// the DequantizeLinear behind it has one scale, that of the product. Other nodes and their names
+// stay.
 Graph InsertQdq(const Graph& graph, const Placement& placement,
                 const ActivationParameters& parameters, const WeightsByLayer& weights);
 

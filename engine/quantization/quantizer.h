@@ -10,7 +10,8 @@
 // Before that BatchNormalization is folded and the channels of neighbouring convolutions are scaled
 // to like ranges, which leaves the float function alone (M. Nagel et al., Data-Free Quantization
 // Through Weight Equalization and Bias Correction, 2019, arXiv:1906.04721); after it the biases are
-// shifted by what quantisation did to the mean of each channel.
+// shifted by what quantisation did to the mean of each channel. Maps that float operators make
+// become bytes with a scale for each channel, which the weights that read them take up.
 //
 // Convolutions of two-dimensional maps are quantised, and with them what lies between them:
 // activations, additions, and what only moves elements. Convolutions of single pixels (gates of
@@ -53,6 +54,9 @@ struct QuantizerOptions {
   QuantizedFormat format = QuantizedFormat::kQdq;
   RangeMethod method = RangeMethod::kMse;
   double percentile = 99.99;  // of kPercentile: what lies within the range, in percent
+  // Of kMse and kEntropy: squared errors beyond the range count so many times, as other inputs than
+  // the samples go further beyond.
+  double clip_cost = 4;
   // Convolutions that stay float, by the names of their nodes. Error for names that are none.
   std::set<std::string, std::less<>> excluded = {};
   bool equalize = true;

@@ -15,9 +15,13 @@ void RequireFloatNetwork(const Graph& network) {
 }
 
 QuantizedModel QuantizeNetwork(const Graph& network, const Calibration& calibration,
-                               std::optional<double> limit, const QuantizerOptions& options,
+                               std::optional<double> limit, const QuantizerOptions& given,
                                const SearchProgress& progress) {
   RequireFloatNetwork(network);
+  // Tiles of pictures tell more of other pictures than a clip does of what is to be followed.
+  constexpr double kPictureClipCost = 1.5;
+  QuantizerOptions options = given;
+  if (calibration.unit == DamageUnit::kDecibels) options.clip_cost = kPictureClipCost;
   if (limit) {
     return QuantizeWithin(network, calibration.samples, calibration.tests, calibration.damage,
                           *limit, options, progress);

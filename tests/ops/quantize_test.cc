@@ -493,6 +493,42 @@ TEST(DequantizeLinear, ImagesOnEveryTarget) {
   }
 }
 
+TEST(QuantizeLinear, ImagesWithAScaleForEachChannelOnEveryTarget) {
+  std::mt19937 random(8);
+  constexpr float kScales[] = {0.0117f, 1.f / 255, 0.5f, 3.f, 1e-38f, 1e38f, 7e-5f};
+  for (const std::int64_t channels : {2, 3, 5, 8, 17, 48}) {
+    const Shape shape{2, channels, 3, static_cast<std::int64_t>(1 + random() % 300)};
+    const std::int64_t plane = shape[2] * shape[3];
+    const std::uint8_t zero_point = static_cast<std::uint8_t>(random());
+    Tensor x = TrickyFloats(shape, 1, random);
+    F32 scales;
+    U8 expected;
+    for (std::int64_t c = 0; c < channels; ++c) scales.push_back(kScales[random() % 7]);
+    for (std::int64_t i = 0; i < x.size(); ++i) {
+      const float scale = scales[static_cast<std::size_t>(i / plane % channels)];
+      float& v = x.data<float>()[i];
+      v *= scale;
+      expected.push_back(RoundAndSaturate<std::uint8_t>(v / scale, zero_point));
+    }
+    const Tensor s = Vector<float>(scales);
+    const Tensor z = Vector<std::uint8_t>(U8(scales.size(), zero_point));
+    OpCall call("QuantizeLinear", 13);
+    call.In(x.Clone()).Const(s.Clone()).Const(z.Clone());
+    EXPECT_EQ(call.BlockedChoice().inputs[0], Layout::kBlocked);
+    EXPECT_EQ(call.BlockedChoice().outputs[0], Layout::kChannelsLast);
+    OnEveryTarget([&] {
+      EXPECT_EQ(ToVector<std::uint8_t>(call.RunOne(0)), expected) << shape;
+      for (const Layout layout : {Layout::kRowMajor, Layout::kBlocked}) {
+        Tensor pixels(DType::kUint8, shape, Layout::kChannelsLast);
+        const Tensor reals = Reordered(x, layout);
+        RunKernel(*MakeImageQuantizer(shape, layout, scales), {reals.view(), s.view(), z.view()},
+                  pixels, 2);
+        EXPECT_EQ(ToVector<std::uint8_t>(Reordered(pixels, Layout::kRowMajor)), expected) << shape;
+      }
+    });
+  }
+}
+
 // Whose pixels take memory nevertheless.
 TEST(QuantizeLinear, ImagesWithoutChannels) {
   const Shape shape{1, 0, 9, 100};
@@ -512,7 +548,7 @@ TEST(QuantizeLinear, ImagesWithoutChannels) {
   });
 }
 
-TEST(QuantizeLinear, ImagesOfSeveralScalesAndOfInt8StayRowMajor) {
+TEST(QuantizeLinear, ImagesOfSeveralZeroPointsAndOfInt8StayRowMajor) {
   OpCall channels("QuantizeLinear", 13);
   channels.In(Iota({1, 2, 3, 4})).Const(Vector<float>({1, 2}));
   channels.Const(Vector<std::uint8_t>({3, 4}));

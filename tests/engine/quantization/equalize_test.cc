@@ -8,14 +8,24 @@ namespace {
 
 struct Result {
   int sets = 0;
-  double error = 0;          // of the float function
-  double spread_before = 0;  // largest magnitude of a channel of `value` over the smallest
-  double spread_after = 0;
+  double error = 0;  // of the float function
+  // The largest share of the range of `value` that a channel fills over the smallest.
+  double spread_before = 0, spread_after = 0;
+  double lowest = 0;  // of `value` after that, relative to its highest
 };
 
 double Spread(const Graph& graph, const Calibration& c, std::string_view value) {
-  for (const auto& [id, m] : c.magnitudes) {
+  for (const auto& [id, ranges] : c.ranges) {
     if (graph.value(id).name != value) continue;
+    ValueRange all;
+    for (const ValueRange& r : ranges) {
+      all = {std::min(all.low, r.low), std::max(all.high, r.high)};
+    }
+    std::vector<double> m;
+    for (const ValueRange& r : ranges) {
+      m.push_back(
+          std::max(all.high > 0 ? r.high / all.high : 0, all.low < 0 ? r.low / all.low : 0));
+    }
     return *std::ranges::max_element(m) / *std::ranges::min_element(m);
   }
   ADD_FAILURE() << "no value " << value;
@@ -32,10 +42,14 @@ Result Equalize(const TestModel& m, std::string_view value, const Shape& shape =
   const Calibration before = Calibrate(graph, samples, serial);
   Graph equal = graph;
   Result r;
-  r.sets = EqualizeChannels(equal, shapes, before.magnitudes);
+  r.sets = EqualizeChannels(equal, shapes, before.ranges);
   r.error = RelativeError(RunSamples(graph, samples, &serial), RunSamples(equal, samples, &serial));
   r.spread_before = Spread(graph, before, value);
-  r.spread_after = Spread(equal, Calibrate(equal, samples, serial), value);
+  const Calibration after = Calibrate(equal, samples, serial);
+  r.spread_after = Spread(equal, after, value);
+  for (const auto& [id, h] : after.histograms) {
+    if (equal.value(id).name == value) r.lowest = h.low() / h.high();
+  }
   return r;
 }
 
@@ -79,6 +93,20 @@ TEST(EqualizeChannels, KeepsTheFunctionOverHomogeneousActivations) {
   }
 }
 
+// As their slopes and biases have it, half of the channels are negative.
+TEST(EqualizeChannels, NegativeChannelsAreTurned) {
+  TestModel m;
+  m.Input("x", {1, 3, -1, -1}).Noise("w1", {8, 3, 3, 3}, 0.1f).Noise("w2", {5, 8, 3, 3});
+  m.Floats("b1", {8}, {1, -1, 1, -1, 1, -1, 1, -1});
+  m.Floats("slope", {8, 1, 1}, {0.1f, 2, 0, 0.5f, -0.1f, 0.7f, 0.01f, 0.3f});
+  m.Node("Conv", {"x", "w1", "b1"}, {"c"}).Node("PRelu", {"c", "slope"}, {"a"});
+  m.Node("Conv", {"a", "w2"}, {"y"}).Output("y");
+  const Result r = Equalize(m, "a");
+  EXPECT_EQ(r.sets, 1);
+  EXPECT_LT(r.error, 1e-5);
+  EXPECT_GT(r.lowest, -0.5);
+}
+
 TEST(EqualizeChannels, DepthwiseWeightsTakeAll) {
   TestModel m;
   m.Input("x", {1, 3, -1, -1}).Noise("w2", {8, 1, 3, 3}).Noise("w3", {5, 8, 1, 1});
@@ -105,6 +133,24 @@ TEST(EqualizeChannels, ResidualsAreScaledTogether) {
   EXPECT_LT(r.error, 1e-5);
 }
 
+// Convolutions read copies of what is there in float; a Concat takes the ranges of its inputs.
+TEST(EqualizeChannels, GatedMapsAndConcat) {
+  TestModel m;
+  m.Input("x", {1, 3, -1, -1}).Noise("w2", {8, 8, 1, 1}, 0.1f).Noise("w3", {8, 8, 1, 1});
+  m.Noise("w4", {4, 24, 1, 1});
+  Uneven(m, "w1", 8, 3, 1);
+  const std::vector<TestModel::Attribute> channels{{"axis", std::int64_t{1}}};
+  m.Node("Conv", {"x", "w1"}, {"c"}).Node("Conv", {"c", "w2"}, {"d"});
+  m.Node("Sigmoid", {"d"}, {"s"}).Node("Add", {"c", "d"}, {"a"}).Node("Mul", {"a", "s"}, {"g"});
+  m.Node("Conv", {"g", "w3"}, {"e"}).Node("Concat", {"c", "e", "g"}, {"k"}, channels);
+  m.Node("Conv", {"k", "w4"}, {"y"}).Output("y");
+  const Result r = Equalize(m, "k");
+  EXPECT_EQ(r.sets, 3);
+  EXPECT_LT(r.error, 1e-5);
+  EXPECT_GT(r.spread_before, 30);
+  EXPECT_LT(r.spread_after, 6);
+}
+
 TEST(EqualizeChannels, LeavesAloneWhatItMustNotChange) {
   const auto base = [] {
     TestModel m;
@@ -126,6 +172,10 @@ TEST(EqualizeChannels, LeavesAloneWhatItMustNotChange) {
   sigmoid.Node("Conv", {"c", "w2"}, {"d"}).Node("Sigmoid", {"c"}, {"s"});
   sigmoid.Node("ReduceMean", {"s"}, {"r"}).Node("Add", {"d", "r"}, {"y"}).Output("y");
   EXPECT_EQ(Equalize(sigmoid, "c").sets, 0);
+  TestModel joined = base();  // a Concat's other input cannot be scaled
+  joined.Noise("w3", {4, 11, 1, 1}).Node("Concat", {"c", "x"}, {"k"}, {{"axis", std::int64_t{1}}});
+  joined.Node("Conv", {"k", "w3"}, {"y"}).Output("y");
+  EXPECT_EQ(Equalize(joined, "c").sets, 0);
 }
 
 }  // namespace

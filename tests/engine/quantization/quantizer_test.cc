@@ -117,6 +117,38 @@ TEST(Quantizer, FunctionsGatesAndMovers) {
   EXPECT_LT(ErrorOf(m, q, samples), 0.08);
 }
 
+// A gated map and two convolutions' results, of which one is a hundred times the others.
+TEST(Quantizer, ConcatOfDifferentRanges) {
+  TestModel m;
+  m.Input("x", {1, 3, -1, -1}).Output("y").Noise("w1", {8, 3, 3, 3}, 100).Noise("w2", {8, 8, 1, 1});
+  m.Noise("w3", {8, 8, 1, 1}, 0.1f).Noise("w5", {4, 4, 1, 1});
+  m.Floats("gain", {8, 1, 1}, {1e-4f, 1e-3f, 2e-3f, 1e-4f, 1e-2f, 1e-3f, 1e-3f, 1e-4f});
+  m.Node("Conv", {"x", "w1"}, {"c"}).Node("Conv", {"c", "w2"}, {"d"});
+  m.Node("Sigmoid", {"d"}, {"s"}).Node("Add", {"c", "d"}, {"a"}).Node("Mul", {"a", "s"}, {"h"});
+  m.Node("Mul", {"h", "gain"}, {"gained"}).Node("Sigmoid", {"gained"}, {"s2"});
+  m.Node("Mul", {"gained", "s2"}, {"g"}).Node("Conv", {"g", "w3"}, {"e"});
+  m.Node("Concat", {"c", "e", "g"}, {"k"}, {{"axis", std::int64_t{1}}});
+  // Weights that make up for the ranges: all of the inputs matter.
+  std::vector<float> w4 = TestModel::NoiseValues(4 * 24, 3);
+  for (std::size_t i = 0; i < w4.size(); ++i) w4[i] *= i % 24 < 8 ? 0.01f : i % 24 < 16 ? 10 : 1;
+  m.Floats("w4", {4, 24, 1, 1}, w4).Node("Conv", {"k", "w4"}, {"f"});
+  m.Node("Conv", {"f", "w5"}, {"y"});
+  const auto samples = NoiseSamples({1, 3, 14, 14}, 3);
+  const QuantizedModel q = Quantize(ImportTestModel(m), samples, {});
+  const double with = ErrorOf(m, q, samples);
+  const double without =
+      ErrorOf(m, Quantize(ImportTestModel(m), samples, {.equalize = false}), samples);
+  EXPECT_LT(with, 0.02);
+  EXPECT_GT(without, 4 * with);
+  // The float map is read in float by those that compute in float.
+  const Graph& g = q.graph;
+  EXPECT_EQ(Readers(g, *FindNode(g, "Conv_c")),
+            (std::multiset<std::string>{"Add", "QuantizeLinear"}));
+  const Node& concat = *FindNode(g, "Concat_k");
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(Maker(g, concat, i), "DequantizeLinear");
+  EXPECT_EQ(CountNodes(g, "Mul"), 3);
+}
+
 TEST(Quantizer, ExcludedLayersStayAsTheyAre) {
   const Graph imported = ImportTestModel(Bottleneck());
   const auto samples = NoiseSamples({1, 3, 9, 9}, 2);
