@@ -8,6 +8,8 @@
 #include "ops/quantized/quantized_conv.h"
 #include "ops/quantized/quantized_dots.h"
 #include "ops/quantized/quantized_gemm.h"
+#include "ops/quantized/stack_rows.h"
+#include "simd/cpu_target.h"
 
 namespace tessera {
 namespace {
@@ -29,6 +31,18 @@ QuantizedSegments ChooseSegments(const ConvParams& p) {
   const bool has_gaps = quads * 4 < ChannelsLastLayout::PixelStride(p.in_channels);
   if (CanSegmentRows(p) && (p.kernel_w == 1 || !has_gaps)) return SegmentRows(p);
   return {p.kernel_h * p.kernel_w, quads, 1, quads * 4};
+}
+
+// Three rows of pixels of few channels are worth stacking where AMX would otherwise have too little
+// to sum at once.
+bool StacksRows(const ConvParams& p) {
+  return HasAmx() && p.kernel_h == StackedRows::kRows && p.dilation_w == 1 &&
+         ChannelsLastLayout::PixelStride(p.in_channels) == StackedRows::kPixelBytes;
+}
+
+QuantizedSegments SegmentStackedRows(const ConvParams& p) {
+  const std::int64_t taps = p.kernel_h * p.kernel_w;
+  return {1, taps, taps, StackedRows::kPixelBytes, StackedRows::kRows};
 }
 
 // Without pads, rows of pixels are read where they are; bytes of a pointwise convolution are one
@@ -125,6 +139,7 @@ class QuantizedGemmConv final : public Kernel {
   std::string_view name() const override { return name_; }
   double Flops() const override { return flops_; }
   std::size_t ScratchBytesPerThread() const override {
+    if (stacks_) return static_cast<std::size_t>(kStackedAtOnce * StackedBytes());
     return copies_ ? static_cast<std::size_t>(tasks_.in_rows * tasks_.pitch) : 0;
   }
 
@@ -148,8 +163,15 @@ class QuantizedGemmConv final : public Kernel {
         return dots;
       }
     }
-    const QuantizedSegments segments = ChooseSegments(p_);
-    SetPlaces(segments, {0});
+    stacks_ = StacksRows(p_);
+    const QuantizedSegments segments = stacks_ ? SegmentStackedRows(p_) : ChooseSegments(p_);
+    if (stacks_) {
+      places_ = {0};
+      blank_row_.assign(static_cast<std::size_t>(StackedPixels() * in_.pixel_stride),
+                        x_zero_point_);
+    } else {
+      SetPlaces(segments, {0});
+    }
     return QuantizedGemm(params, constants, store_, segments, packs);
   }
 
@@ -167,19 +189,22 @@ class QuantizedGemmConv final : public Kernel {
                int thread) const {
     const std::int64_t rows = std::min(tasks_.rows, p_.out_height - y0);
     const std::int64_t cols = std::min(tasks_.cols, p_.out_width - x0);
-    const std::uint8_t* in = run.inputs[0].data<const std::uint8_t>() + image * in_.image_stride;
-    if (copies_) {
-      CopyInput(in, y0, x0, rows, cols, run.Scratch<std::uint8_t>(thread));
-      in = run.Scratch<std::uint8_t>(thread);
-    } else {
+    const std::uint8_t* const x =
+        run.inputs[0].data<const std::uint8_t>() + image * in_.image_stride;
+    const std::uint8_t* in = x;
+    if (stacks_ || copies_) in = run.Scratch<std::uint8_t>(thread);
+    if (!stacks_ && copies_) {
+      CopyInput(x, y0, x0, rows, cols, run.Scratch<std::uint8_t>(thread));
+    } else if (!stacks_) {
       in += y0 * p_.stride_h * pitch_ + x0 * p_.stride_w * in_.pixel_stride;
     }
-    for (std::int64_t y = 0; y < rows; ++y) {
+    const std::int64_t step = stacks_ ? kStackedAtOnce : rows;
+    for (std::int64_t y = 0; y < rows; y += step) {
       const std::int64_t at = image * out_.image_stride + (y0 + y) * out_.row_stride +
                               x0 * out_.pixel_stride;  // bytes, of the addend too
-      QuantizedPixels row{
-          .in = in + y * p_.stride_h * pitch_,
-          .in_stride = p_.stride_w * in_.pixel_stride,
+      QuantizedPixels pixels{
+          .in = in,
+          .in_stride = p_.stride_w * (stacks_ ? StackedRows::kBytes : in_.pixel_stride),
           .segments = places_.data(),
           .count = cols,
           .addend = nullptr,
@@ -187,65 +212,109 @@ class QuantizedGemmConv final : public Kernel {
           .out = nullptr,
           .out_stride = 0,
           .plane_stride = 0,
+          .rows = std::min(step, rows - y),
+          .in_row = stacks_ ? StackedBytes() : p_.stride_h * pitch_,
+          .addend_row = out_.row_stride,
       };
       if (has_addend_) {
-        row.addend = run.inputs[kQuantizedAddend].data<const std::uint8_t>() + at;
+        pixels.addend = run.inputs[kQuantizedAddend].data<const std::uint8_t>() + at;
       }
-      SetOutput(run.outputs[0], at, image, y0 + y, x0, row);
-      std::visit([&](const auto& product) { RunQuantizedPixels(product, row); }, product_);
+      SetOutput(run.outputs[0], at, image, y0 + y, x0, pixels);
+      for (std::int64_t r = 0; r < pixels.rows && stacks_; ++r) {
+        StackInput(x, y0 + y + r, x0, cols, run.Scratch<std::uint8_t>(thread) + r * pixels.in_row);
+      }
+      std::visit([&](const auto& product) { RunQuantizedPixels(product, pixels); }, product_);
     }
   }
 
   void SetOutput(const TensorView& out, std::int64_t byte, std::int64_t image, std::int64_t y,
-                 std::int64_t x, QuantizedPixels& row) const {
+                 std::int64_t x, QuantizedPixels& pixels) const {
+    constexpr std::int64_t kFloatBytes = sizeof(float);
     switch (store_) {
       case QuantizedStore::kBytes:
       case QuantizedStore::kFewBytes:
-        row.out = out.data<std::uint8_t>() + byte;
-        row.out_stride = out_.pixel_stride;
+        pixels.out = out.data<std::uint8_t>() + byte;
+        pixels.out_stride = out_.pixel_stride;
+        pixels.out_row = out_.row_stride;
         break;
       case QuantizedStore::kFloats: {
         const BlockedLayout b(out_shape_);
-        row.out = out.data<float>() + image * b.image_stride + y * b.row_stride + x * b.lanes;
-        row.out_stride = b.lanes;
-        row.plane_stride = b.plane_stride;
+        pixels.out = out.data<float>() + image * b.image_stride + y * b.row_stride + x * b.lanes;
+        pixels.out_stride = b.lanes;
+        pixels.plane_stride = b.plane_stride;
+        pixels.out_row = b.row_stride * kFloatBytes;
         break;
       }
       case QuantizedStore::kPlanes:
-        row.out_stride = 1;
-        row.plane_stride = p_.out_height * p_.out_width;
-        row.out =
-            out.data<float>() + image * p_.out_channels * row.plane_stride + y * p_.out_width + x;
+        pixels.out_stride = 1;
+        pixels.plane_stride = p_.out_height * p_.out_width;
+        pixels.out_row = p_.out_width * kFloatBytes;
+        pixels.out = out.data<float>() + image * p_.out_channels * pixels.plane_stride +
+                     y * p_.out_width + x;
         break;
     }
+  }
+
+  // The input's columns that `cols` outputs from x0 on read.
+  struct Columns {
+    std::int64_t left, count;  // the first, which may lie outside of the image
+    std::int64_t begin, end;   // of `count`, those in the image
+  };
+  Columns FindColumns(std::int64_t x0, std::int64_t cols) const {
+    const std::int64_t left = x0 * p_.stride_w - p_.pad_left;
+    const std::int64_t count = Extent(cols, p_.stride_w, p_.kernel_w, p_.dilation_w);
+    const std::int64_t begin = std::clamp<std::int64_t>(-left, 0, count);
+    return {left, count, begin, std::clamp<std::int64_t>(p_.in_width - left, begin, count)};
+  }
+
+  // Pixels [first, last) of a row of pixels of so many bytes.
+  void Blank(std::uint8_t* row, std::int64_t pixel_bytes, std::int64_t first,
+             std::int64_t last) const {
+    std::memset(row + first * pixel_bytes, x_zero_point_,
+                static_cast<std::size_t>((last - first) * pixel_bytes));
   }
 
   // The input pixels of a task; x's zero point outside of the image.
   void CopyInput(const std::uint8_t* image, std::int64_t y0, std::int64_t x0, std::int64_t rows,
                  std::int64_t cols, std::uint8_t* copy) const {
     const std::int64_t in_rows = Extent(rows, p_.stride_h, p_.kernel_h, p_.dilation_h);
-    const std::int64_t in_cols = Extent(cols, p_.stride_w, p_.kernel_w, p_.dilation_w);
     const std::int64_t top = y0 * p_.stride_h - p_.pad_top;
-    const std::int64_t left = x0 * p_.stride_w - p_.pad_left;
-    const std::int64_t begin = std::clamp<std::int64_t>(-left, 0, in_cols);
-    const std::int64_t end = std::clamp<std::int64_t>(p_.in_width - left, begin, in_cols);
-    const auto fill = [&](std::uint8_t* to, std::int64_t first, std::int64_t last) {
-      std::memset(to + first * in_.pixel_stride, x_zero_point_,
-                  static_cast<std::size_t>((last - first) * in_.pixel_stride));
-    };
+    const auto [left, in_cols, begin, end] = FindColumns(x0, cols);
     for (std::int64_t r = 0; r < in_rows; ++r, copy += pitch_) {
       const std::int64_t y = top + r;
       if (y < 0 || y >= p_.in_height || begin == end) {
-        fill(copy, 0, in_cols);
+        Blank(copy, in_.pixel_stride, 0, in_cols);
         continue;
       }
-      fill(copy, 0, begin);
+      Blank(copy, in_.pixel_stride, 0, begin);
       std::memcpy(copy + begin * in_.pixel_stride,
                   image + y * in_.row_stride + (left + begin) * in_.pixel_stride,
                   static_cast<std::size_t>((end - begin) * in_.pixel_stride));
-      fill(copy, end, in_cols);
+      Blank(copy, in_.pixel_stride, end, in_cols);
     }
   }
+
+  // The input pixels of output row y, stacked.
+  void StackInput(const std::uint8_t* image, std::int64_t y, std::int64_t x0, std::int64_t cols,
+                  std::uint8_t* stacked) const {
+    const auto [left, in_cols, begin, end] = FindColumns(x0, cols);
+    const std::uint8_t* rows[StackedRows::kRows];
+    for (std::int64_t r = 0; r < StackedRows::kRows; ++r) {
+      const std::int64_t in_y = y * p_.stride_h - p_.pad_top + r * p_.dilation_h;
+      const bool inside = in_y >= 0 && in_y < p_.in_height && begin < end;
+      rows[r] = inside ? image + in_y * in_.row_stride + (left + begin) * in_.pixel_stride
+                       : blank_row_.data();
+    }
+    Blank(stacked, StackedRows::kBytes, 0, begin);
+    StackRows(rows, end - begin, stacked + begin * StackedRows::kBytes);
+    Blank(stacked, StackedRows::kBytes, end, in_cols);
+  }
+  // Stacked rows of a task's width, and how many of them.
+  std::int64_t StackedPixels() const {
+    return Extent(tasks_.cols, p_.stride_w, p_.kernel_w, p_.dilation_w);
+  }
+  std::int64_t StackedBytes() const { return StackedPixels() * StackedRows::kBytes; }
+  static constexpr std::int64_t kStackedAtOnce = 4;
 
   ConvParams p_;
   double flops_;
@@ -257,7 +326,9 @@ class QuantizedGemmConv final : public Kernel {
   QuantizedStore store_;
   Tasks tasks_;
   bool copies_;
-  std::int64_t pitch_;  // of what tasks read
+  std::int64_t pitch_;   // of what tasks read
+  bool stacks_ = false;  // rows of it
+  std::vector<std::uint8_t> blank_row_;
   std::vector<std::ptrdiff_t> places_;
   Product product_;
   std::string name_;
