@@ -72,7 +72,8 @@ class Saturation {
 
 // Quotients by one scale, rounded and saturated to bytes: what Saturation makes of value / scale,
 // to the bit. A division takes longer than all the rest, so that the quotient is taken from a
-// product with the inverse wherever both round to the same integer: unless it is near a tie.
+// product with the inverse wherever both round to the same integer: unless it is near a tie. For
+// powers of two the product is the quotient.
 template <typename Q, class D>
 class Quotient {
  public:
@@ -84,7 +85,8 @@ class Quotient {
         scale_(hn::Set(d, scale)),
         inverse_(hn::Set(d, 1 / scale)),
         shift_(hn::Set(d, kRoundingShift + static_cast<float>(zero_point))),
-        tie_(hn::Set(d, InverseIsExact(scale) ? 0.5f - kDoubt : -1)) {}
+        tie_(hn::Set(d, InverseIsExact(scale) ? 0.5f - kDoubt : -1)),
+        is_power_of_two_(InverseIsExact(scale) && IsPowerOfTwo(scale)) {}
 
   // Of kVectors vectors, as int32.
   template <std::size_t kVectors>
@@ -92,6 +94,12 @@ class Quotient {
                       hn::Vec<hn::RebindToSigned<D>> (&out)[kVectors]) const {
     const D d;
     const hn::RebindToSigned<D> di;
+    if (is_power_of_two_) {
+      for (std::size_t i = 0; i < kVectors; ++i) {
+        out[i] = saturation_.Run(hn::Mul(value[i], inverse_));
+      }
+      return;
+    }
     V farthest = hn::Zero(d);  // from an integer
     for (std::size_t i = 0; i < kVectors; ++i) {
       const V q = saturation_.Clamp(hn::Mul(value[i], inverse_));
@@ -124,8 +132,14 @@ class Quotient {
     return std::abs(scale) >= 0x1p-100f && std::abs(scale) <= 0x1p100f;
   }
 
+  static bool IsPowerOfTwo(float scale) {
+    int exponent;
+    return std::abs(std::frexp(scale, &exponent)) == 0.5f;
+  }
+
   Saturation<Q, D> saturation_;
   V scale_, inverse_, shift_, tie_;
+  bool is_power_of_two_;
 };
 
 // Saturates four vectors of int32 and stores them as 4 * lanes bytes.

@@ -139,7 +139,8 @@ class PixelQuantizedScale final : public Kernel {
 
   void Run(const RunContext& context) const override {
     const std::int64_t period = Period(), stride = pixels_.pixel_stride;
-    const std::int64_t bytes = std::max<std::int64_t>(1, kGrain / period) * period;  // of a task
+    // Of a task; each makes the factors again.
+    const std::int64_t bytes = std::max<std::int64_t>(1, 4 * kGrain / period) * period;
     const std::int64_t tasks = (pixels_.image_stride + bytes - 1) / bytes;
     context.parallel.For(pixels_.images * tasks, [&](std::int64_t task, int thread) {
       const std::int64_t image = task / tasks, first = task % tasks * bytes;

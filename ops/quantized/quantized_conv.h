@@ -72,10 +72,11 @@ struct QuantizedConvConstants {
 
 // What a kernel does to its sums: the cases that kernels are compiled for.
 enum class QuantizedForm : std::uint8_t {
-  kLinear,     // to bytes, without slope; saturation alone bounds them
-  kSlope,      // to bytes, with slopes or other bounds
-  kHardSwish,  // to bytes
-  kGeneral,    // with an addend or to float32: the second way above
+  kLinear,         // to bytes, without slope; saturation alone bounds them
+  kSlope,          // to bytes, with slopes or other bounds
+  kHardSwish,      // to bytes; saturation alone bounds them
+  kWideHardSwish,  // to bytes, with multipliers of 1 and more
+  kGeneral,        // with an addend or to float32: the second way above
 };
 
 // What a kernel does to its sums, from the parameters above. Channels from M to `padded_channels`

@@ -77,7 +77,7 @@ QuantizedEpilogue::QuantizedEpilogue(const QuantizedConvParams& params,
   if (!to_bytes) {
     form = QuantizedForm::kGeneral;
   } else if (is_hard_swish) {
-    form = QuantizedForm::kHardSwish;
+    form = saturates ? QuantizedForm::kHardSwish : QuantizedForm::kWideHardSwish;
   } else {
     form = has_slope || !saturates ? QuantizedForm::kSlope : QuantizedForm::kLinear;
   }

@@ -103,8 +103,8 @@ TEST_F(QuantizedEpilogueTest, VectorsGiveTheBytesOfTheDefinition) {
     const std::common_type_t<decltype(values)...> list[] = {values...};
     return list[random() % sizeof...(values)];
   };
-  int forms[4] = {};
-  for (int round = 0; round < 400; ++round) {
+  int forms[5] = {};
+  for (int round = 0; round < 600; ++round) {
     QuantizedConvParams p;
     p.conv = {};
     p.conv.out_channels = kChannels;
@@ -175,6 +175,11 @@ TEST_F(QuantizedEpilogueTest, SaturationAloneIsForSmallFactors) {
         std::make_shared<const Tensor>(Tensor::FromVector<std::int8_t>({1, 1, 1, 1}, {1})),
         std::make_shared<const Tensor>(Tensor::FromVector<float>({1}, {scale})), nullptr, nullptr};
     EXPECT_EQ(QuantizedEpilogue(p, constants, 16).form, form) << scale;
+    p.conv.epilogue.activation = Activation::kHardSwish;
+    EXPECT_EQ(QuantizedEpilogue(p, constants, 16).form, form == QuantizedForm::kLinear
+                                                            ? QuantizedForm::kHardSwish
+                                                            : QuantizedForm::kWideHardSwish)
+        << scale;
   }
 }
 
