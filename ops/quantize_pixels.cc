@@ -86,7 +86,18 @@ template <class DF>
 void QuantizeBlock(DF d, const PixelRun& p, const float* block, std::size_t lanes,
                    std::uint8_t* pixels) {
   const Quotient<std::uint8_t, DF> quotient(d, p.scale, p.zero_point);
-  for (std::size_t x = 0; x < p.count; ++x) {
+  const hn::Rebind<std::uint8_t, DF> d8;
+  std::size_t x = 0;
+  for (; x + 4 <= p.count; x += 4) {
+    hn::Vec<DF> values[4];
+    hn::Vec<hn::RebindToSigned<DF>> q[4];
+    for (std::size_t i = 0; i < 4; ++i) values[i] = hn::LoadU(d, block + (x + i) * lanes);
+    quotient.Run(values, q);
+    for (std::size_t i = 0; i < 4; ++i) {
+      hn::StoreU(hn::DemoteTo(d8, q[i]), d8, pixels + (x + i) * p.pixel_stride);
+    }
+  }
+  for (; x < p.count; ++x) {
     quotient.Store(hn::LoadU(d, block + x * lanes), pixels + x * p.pixel_stride);
   }
 }

@@ -72,7 +72,18 @@ void SumOfTarget(const std::uint8_t* pixels, std::int64_t pixel_stride, std::int
     }
     return;
   }
-  // Pixels are multiples of 16 bytes.
+  // Pixels are multiples of 16 bytes. Of small ones a vector takes several.
+  constexpr std::int64_t kVector = hn::MaxLanes(hn::ScalableTag<std::uint8_t>());
+  if (pixel_stride < kVector && kVector % pixel_stride == 0) {
+    std::int64_t lanes[kVector] = {};
+    const std::int64_t vectors = count * pixel_stride / kVector;
+    AddBytePixels(hn::ScalableTag<std::uint8_t>(), pixels, kVector, vectors, kVector, lanes);
+    for (std::int64_t i = 0; i < kVector; ++i) {
+      if (i % pixel_stride < channels) sums[i % pixel_stride] += lanes[i];
+    }
+    pixels += vectors * kVector;
+    count -= vectors * kVector / pixel_stride;
+  }
   std::int64_t c = 0;
   const auto add = [&](auto d8) HWY_ATTR {
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(d8));
