@@ -82,10 +82,9 @@ void DequantizeFewPlanes(const PixelRun& p, const std::uint8_t* pixels, float* p
 }
 
 // Channels [first, first + lanes) of all pixels; `lanes` is d's.
-template <class DF>
-void QuantizeBlock(DF d, const PixelRun& p, const float* block, std::size_t lanes,
-                   std::uint8_t* pixels) {
-  const Quotient<std::uint8_t, DF> quotient(d, p.scale, p.zero_point);
+template <class DF, class Rounding>
+void QuantizeBlock(DF d, const Rounding& quotient, const PixelRun& p, const float* block,
+                   std::size_t lanes, std::uint8_t* pixels) {
   const hn::Rebind<std::uint8_t, DF> d8;
   std::size_t x = 0;
   for (; x + 4 <= p.count; x += 4) {
@@ -121,10 +120,13 @@ void QuantizeAllBlocks(const PixelRun& p, const float* blocks, std::size_t block
   const D d;
   const std::size_t lanes = hn::Lanes(d);
   if (lanes > p.pixel_stride) {
-    return QuantizeBlock(hn::CappedTag<float, 4>(), p, blocks, lanes, pixels);
+    const hn::CappedTag<float, 4> few;
+    const Quotient<std::uint8_t, decltype(few)> quotient(few, p.scale, p.zero_point);
+    return QuantizeBlock(few, quotient, p, blocks, lanes, pixels);
   }
+  const Quotient<std::uint8_t, D> quotient(d, p.scale, p.zero_point);
   for (std::size_t c = 0; c < p.channels; c += lanes) {
-    QuantizeBlock(d, p, blocks + c / lanes * block_stride, lanes, pixels + c);
+    QuantizeBlock(d, quotient, p, blocks + c / lanes * block_stride, lanes, pixels + c);
   }
 }
 

@@ -160,8 +160,13 @@ class PixelQuantizedScale final : public Kernel {
   }
 
  private:
-  // Of the factors: several pixels, so that no vector is cut.
-  std::int64_t Period() const { return std::lcm<std::int64_t>(64, pixels_.pixel_stride); }
+  // Of the factors: several pixels, so that no vector is cut and rows are worth a call.
+  std::int64_t Period() const {
+    const std::int64_t least = std::lcm<std::int64_t>(64, pixels_.pixel_stride);
+    return (kLeastPeriod + least - 1) / least * least;
+  }
+
+  static constexpr std::int64_t kLeastPeriod = 512;
 
   QuantizedScaleParams p_;
   ChannelsLastLayout pixels_;
