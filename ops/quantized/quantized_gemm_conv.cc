@@ -1,14 +1,13 @@
-// QuantizedConv of one group as products of pixels (quantized_gemm.h): how the work is cut, and the
-// padded copy of the input that tasks read where the convolution has pads.
+// QuantizedConv of one group as products of pixels (quantized_gemm.h): how the work is cut, and
+// where tasks read the input: in its place, or padded, quantised or stacked (quantized_input.h).
 #include <algorithm>
-#include <cstring>
 #include <variant>
 #include <vector>
 
 #include "ops/quantized/quantized_conv.h"
 #include "ops/quantized/quantized_dots.h"
 #include "ops/quantized/quantized_gemm.h"
-#include "ops/quantized/stack_rows.h"
+#include "ops/quantized/quantized_input.h"
 #include "simd/cpu_target.h"
 
 namespace tessera {
@@ -45,18 +44,20 @@ QuantizedSegments SegmentStackedRows(const ConvParams& p) {
   return {1, taps, taps, StackedRows::kPixelBytes, StackedRows::kRows};
 }
 
-// Without pads, rows of pixels are read where they are; bytes of a pointwise convolution are one
+// Without pads, rows of bytes are read where they are; those of a pointwise convolution are one
 // long row.
-bool HasPads(const ConvParams& p) {
-  return (p.pad_top | p.pad_left | p.pad_bottom | p.pad_right) != 0;
+bool Copies(const QuantizedConvParams& params) {
+  const ConvParams& p = params.conv;
+  return (p.pad_top | p.pad_left | p.pad_bottom | p.pad_right) != 0 || params.from_float;
 }
 
-ConvParams JoinRows(ConvParams p, bool to_float) {
-  const bool joins = p.kernel_h * p.kernel_w * p.stride_h * p.stride_w == 1 && !HasPads(p);
-  if (!joins || to_float) return p;
+QuantizedConvParams JoinRows(QuantizedConvParams params) {
+  ConvParams& p = params.conv;
+  const bool joins = p.kernel_h * p.kernel_w * p.stride_h * p.stride_w == 1 && !Copies(params);
+  if (!joins || params.to_float) return params;
   p.in_width = p.out_width = p.batch * p.out_height * p.out_width;
   p.batch = p.in_height = p.out_height = 1;
-  return p;
+  return params;
 }
 
 // A task is `rows` by `cols` output pixels, those at the ends fewer.
@@ -71,7 +72,7 @@ std::int64_t Extent(std::int64_t outputs, std::int64_t stride, std::int64_t kern
 }
 
 // Depends on the layer alone, so that several threads get the same tasks as one.
-Tasks ChooseTasks(const ConvParams& p) {
+Tasks ChooseTasks(const ConvParams& p, bool copies) {
   constexpr std::int64_t kTaskCost = 4 << 20, kMaxCols = 320, kMaxCopyBytes = 384 << 10;
   const std::int64_t pixel_stride = ChannelsLastLayout::PixelStride(p.in_channels);
   // In multiply-adds; the epilogue takes as long as some 64 a channel.
@@ -96,7 +97,7 @@ Tasks ChooseTasks(const ConvParams& p) {
     t.pitch = (DivideUp(row, 64) | 1) * 64;
     return t.in_rows * t.pitch;
   };
-  while (measure() > kMaxCopyBytes && HasPads(p) && t.rows * t.cols > 1) {
+  while (measure() > kMaxCopyBytes && copies && t.rows * t.cols > 1) {
     (t.rows > 1 ? t.rows : t.cols) = DivideUp(t.rows > 1 ? t.rows : t.cols, 2);
   }
   t.row_tasks = DivideUp(p.out_height, t.rows);
@@ -117,17 +118,21 @@ class QuantizedGemmConv final : public Kernel {
  public:
   QuantizedGemmConv(const QuantizedConvParams& params, const QuantizedConvConstants& constants,
                     Layout output_layout, PackCache& packs)
-      : p_(JoinRows(params.conv, params.to_float)),
+      : QuantizedGemmConv(params, JoinRows(params), constants, output_layout, packs) {}
+
+  QuantizedGemmConv(const QuantizedConvParams& params, const QuantizedConvParams& joined,
+                    const QuantizedConvConstants& constants, Layout output_layout, PackCache& packs)
+      : p_(joined.conv),
         flops_(params.conv.Flops()),
-        x_zero_point_(static_cast<std::uint8_t>(params.x.zero_point)),
         has_addend_(params.has_addend),
         in_({p_.batch, p_.in_channels, p_.in_height, p_.in_width}),
         out_shape_{p_.batch, p_.out_channels, p_.out_height, p_.out_width},
         out_(out_shape_),
         store_(ChooseStore(params, output_layout)),
-        tasks_(ChooseTasks(p_)),
-        copies_(HasPads(p_)),
+        copies_(Copies(params)),
+        tasks_(ChooseTasks(p_, copies_)),
         pitch_(copies_ ? tasks_.pitch : in_.row_stride),
+        input_(joined, tasks_.cols),
         product_(MakeProduct(params, constants, packs)) {
     const auto* gemm = std::get_if<QuantizedGemm>(&product_);
     name_ = StrCat("quantized_conv", p_.kernel_h, "x", p_.kernel_w,
@@ -139,7 +144,9 @@ class QuantizedGemmConv final : public Kernel {
   std::string_view name() const override { return name_; }
   double Flops() const override { return flops_; }
   std::size_t ScratchBytesPerThread() const override {
-    if (stacks_) return static_cast<std::size_t>(kStackedAtOnce * StackedBytes());
+    if (stacks_) {
+      return static_cast<std::size_t>(kStackedAtOnce * input_.StackedBytes() + input_.RingBytes());
+    }
     return copies_ ? static_cast<std::size_t>(tasks_.in_rows * tasks_.pitch) : 0;
   }
 
@@ -167,8 +174,6 @@ class QuantizedGemmConv final : public Kernel {
     const QuantizedSegments segments = stacks_ ? SegmentStackedRows(p_) : ChooseSegments(p_);
     if (stacks_) {
       places_ = {0};
-      blank_row_.assign(static_cast<std::size_t>(StackedPixels() * in_.pixel_stride),
-                        x_zero_point_);
     } else {
       SetPlaces(segments, {0});
     }
@@ -189,14 +194,17 @@ class QuantizedGemmConv final : public Kernel {
                int thread) const {
     const std::int64_t rows = std::min(tasks_.rows, p_.out_height - y0);
     const std::int64_t cols = std::min(tasks_.cols, p_.out_width - x0);
-    const std::uint8_t* const x =
-        run.inputs[0].data<const std::uint8_t>() + image * in_.image_stride;
-    const std::uint8_t* in = x;
-    if (stacks_ || copies_) in = run.Scratch<std::uint8_t>(thread);
-    if (!stacks_ && copies_) {
-      CopyInput(x, y0, x0, rows, cols, run.Scratch<std::uint8_t>(thread));
-    } else if (!stacks_) {
-      in += y0 * p_.stride_h * pitch_ + x0 * p_.stride_w * in_.pixel_stride;
+    const QuantizedInput::Task task = {run.inputs[0].bytes, image, y0, x0, cols};
+    auto* const scratch = run.Scratch<std::uint8_t>(thread);
+    QuantizedInput::Stacker stacker(input_, task, scratch);
+    const std::uint8_t* in = scratch;
+    if (stacks_) {
+      in += input_.RingBytes();
+    } else if (copies_) {
+      input_.Copy(task, rows, pitch_, scratch);
+    } else {
+      in = run.inputs[0].data<const std::uint8_t>() + image * in_.image_stride +
+           y0 * p_.stride_h * pitch_ + x0 * p_.stride_w * in_.pixel_stride;
     }
     const std::int64_t step = stacks_ ? kStackedAtOnce : rows;
     for (std::int64_t y = 0; y < rows; y += step) {
@@ -213,16 +221,14 @@ class QuantizedGemmConv final : public Kernel {
           .out_stride = 0,
           .plane_stride = 0,
           .rows = std::min(step, rows - y),
-          .in_row = stacks_ ? StackedBytes() : p_.stride_h * pitch_,
+          .in_row = stacks_ ? input_.StackedBytes() : p_.stride_h * pitch_,
           .addend_row = out_.row_stride,
       };
       if (has_addend_) {
         pixels.addend = run.inputs[kQuantizedAddend].data<const std::uint8_t>() + at;
       }
       SetOutput(run.outputs[0], at, image, y0 + y, x0, pixels);
-      for (std::int64_t r = 0; r < pixels.rows && stacks_; ++r) {
-        StackInput(x, y0 + y + r, x0, cols, run.Scratch<std::uint8_t>(thread) + r * pixels.in_row);
-      }
+      if (stacks_) stacker.Stack(y, pixels.rows, scratch + input_.RingBytes());
       std::visit([&](const auto& product) { RunQuantizedPixels(product, pixels); }, product_);
     }
   }
@@ -255,80 +261,21 @@ class QuantizedGemmConv final : public Kernel {
     }
   }
 
-  // The input's columns that `cols` outputs from x0 on read.
-  struct Columns {
-    std::int64_t left, count;  // the first, which may lie outside of the image
-    std::int64_t begin, end;   // of `count`, those in the image
-  };
-  Columns FindColumns(std::int64_t x0, std::int64_t cols) const {
-    const std::int64_t left = x0 * p_.stride_w - p_.pad_left;
-    const std::int64_t count = Extent(cols, p_.stride_w, p_.kernel_w, p_.dilation_w);
-    const std::int64_t begin = std::clamp<std::int64_t>(-left, 0, count);
-    return {left, count, begin, std::clamp<std::int64_t>(p_.in_width - left, begin, count)};
-  }
-
-  // Pixels [first, last) of a row of pixels of so many bytes.
-  void Blank(std::uint8_t* row, std::int64_t pixel_bytes, std::int64_t first,
-             std::int64_t last) const {
-    std::memset(row + first * pixel_bytes, x_zero_point_,
-                static_cast<std::size_t>((last - first) * pixel_bytes));
-  }
-
-  // The input pixels of a task; x's zero point outside of the image.
-  void CopyInput(const std::uint8_t* image, std::int64_t y0, std::int64_t x0, std::int64_t rows,
-                 std::int64_t cols, std::uint8_t* copy) const {
-    const std::int64_t in_rows = Extent(rows, p_.stride_h, p_.kernel_h, p_.dilation_h);
-    const std::int64_t top = y0 * p_.stride_h - p_.pad_top;
-    const auto [left, in_cols, begin, end] = FindColumns(x0, cols);
-    for (std::int64_t r = 0; r < in_rows; ++r, copy += pitch_) {
-      const std::int64_t y = top + r;
-      if (y < 0 || y >= p_.in_height || begin == end) {
-        Blank(copy, in_.pixel_stride, 0, in_cols);
-        continue;
-      }
-      Blank(copy, in_.pixel_stride, 0, begin);
-      std::memcpy(copy + begin * in_.pixel_stride,
-                  image + y * in_.row_stride + (left + begin) * in_.pixel_stride,
-                  static_cast<std::size_t>((end - begin) * in_.pixel_stride));
-      Blank(copy, in_.pixel_stride, end, in_cols);
-    }
-  }
-
-  // The input pixels of output row y, stacked.
-  void StackInput(const std::uint8_t* image, std::int64_t y, std::int64_t x0, std::int64_t cols,
-                  std::uint8_t* stacked) const {
-    const auto [left, in_cols, begin, end] = FindColumns(x0, cols);
-    const std::uint8_t* rows[StackedRows::kRows];
-    for (std::int64_t r = 0; r < StackedRows::kRows; ++r) {
-      const std::int64_t in_y = y * p_.stride_h - p_.pad_top + r * p_.dilation_h;
-      const bool inside = in_y >= 0 && in_y < p_.in_height && begin < end;
-      rows[r] = inside ? image + in_y * in_.row_stride + (left + begin) * in_.pixel_stride
-                       : blank_row_.data();
-    }
-    Blank(stacked, StackedRows::kBytes, 0, begin);
-    StackRows(rows, end - begin, stacked + begin * StackedRows::kBytes);
-    Blank(stacked, StackedRows::kBytes, end, in_cols);
-  }
-  // Stacked rows of a task's width, and how many of them.
-  std::int64_t StackedPixels() const {
-    return Extent(tasks_.cols, p_.stride_w, p_.kernel_w, p_.dilation_w);
-  }
-  std::int64_t StackedBytes() const { return StackedPixels() * StackedRows::kBytes; }
-  static constexpr std::int64_t kStackedAtOnce = 4;
+  // Rows: with those that they are made of, and the sums, they have to fit into the inner cache.
+  static constexpr std::int64_t kStackedAtOnce = 2;
 
   ConvParams p_;
   double flops_;
-  std::uint8_t x_zero_point_;
   bool has_addend_;
   ChannelsLastLayout in_;
   Shape out_shape_;
   ChannelsLastLayout out_;
   QuantizedStore store_;
-  Tasks tasks_;
   bool copies_;
-  std::int64_t pitch_;   // of what tasks read
+  Tasks tasks_;
+  std::int64_t pitch_;  // of what tasks read
+  QuantizedInput input_;
   bool stacks_ = false;  // rows of it
-  std::vector<std::uint8_t> blank_row_;
   std::vector<std::ptrdiff_t> places_;
   Product product_;
   std::string name_;
