@@ -19,7 +19,7 @@ TestModel Start(std::int64_t channels, const ByteScale& bytes = kBytes) {
   return m;
 }
 TestModel& AddConv(TestModel& m, std::int64_t channels, std::int64_t group = 1) {
-  AddWeights(m, "w", {8, channels / group, 3, 3});
+  AddWeights(m, "w", {group > 1 ? group : 8, channels / group, 3, 3});
   m.Node("Conv", {"a", "w"}, {"c"},
          {{"pads", Ints{1, 1, 1, 1}}, {"group", group}, {"strides", Ints{2, 2}}});
   AddBytes(m, "c", "y", {0.05f, 90});
@@ -83,8 +83,8 @@ TEST(QuantizeInConv, BytesThatOthersReadStay) {
 TEST(QuantizeInConv, OthersStay) {
   TestModel wide = Start(5);
   EXPECT_EQ(Quantizers(AddConv(wide, 5), 5), 1);
-  TestModel grouped = Start(4);
-  EXPECT_EQ(Quantizers(AddConv(grouped, 4, 2), 4), 1);
+  TestModel depthwise = Start(4);
+  EXPECT_EQ(Quantizers(AddConv(depthwise, 4, 4), 4), 1);
   TestModel computed;  // not an input
   computed.Input("x", {1, 3, -1, -1}).Node("Sqrt", {"x"}, {"r"});
   AddBytes(computed, "r", "a", kBytes);
