@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "hwy/highway.h"
 #include "ops/quantize.h"
@@ -72,7 +73,8 @@ class Saturation {
 
 // Quotients by one scale, rounded and saturated to bytes: what Saturation makes of value / scale,
 // to the bit. A division takes longer than all the rest, so that the quotient is taken from a
-// product with the inverse wherever both round to the same integer: unless it is near a tie.
+// product with the inverse wherever both round to the same integer: unless it is near a tie. For
+// powers of two the product is the quotient.
 template <typename Q, class D>
 class Quotient {
  public:
@@ -88,14 +90,27 @@ class Quotient {
         scale_(scale),
         inverse_(hn::Div(hn::Set(d, 1), scale)),
         shift_(hn::Set(d, kRoundingShift + static_cast<float>(zero_point))),
-        tie_(hn::IfThenElse(InverseIsExact(d, scale), hn::Set(d, 0.5f - kDoubt), hn::Set(d, -1))) {}
+        tie_(hn::IfThenElse(InverseIsExact(d, scale), hn::Set(d, 0.5f - kDoubt), hn::Set(d, -1))),
+        highest_(hn::Set(d, static_cast<float>(std::numeric_limits<Q>::max() - zero_point))),
+        zero_point_(hn::Set(hn::RebindToSigned<D>(), zero_point)),
+        is_power_of_two_(hn::AllTrue(d, hn::And(InverseIsExact(d, scale), PowersOfTwo(d, scale)))) {
+  }
 
-  // Of kVectors vectors, as int32.
+  // Of kVectors vectors, as int32; for uint8, numbers below 0 may stay for the caller to saturate.
   template <std::size_t kVectors>
   HWY_INLINE void Run(const V (&value)[kVectors],
                       hn::Vec<hn::RebindToSigned<D>> (&out)[kVectors]) const {
     const D d;
     const hn::RebindToSigned<D> di;
+#if HWY_TARGET == HWY_AVX3
+    if constexpr (sizeof(V) == 64 && std::is_unsigned_v<Q>) return RunOnAvx3(value, out);
+#endif
+    if (is_power_of_two_) {
+      for (std::size_t i = 0; i < kVectors; ++i) {
+        out[i] = saturation_.Run(hn::Mul(value[i], inverse_));
+      }
+      return;
+    }
     V farthest = hn::Zero(d);  // from an integer
     for (std::size_t i = 0; i < kVectors; ++i) {
       const V q = saturation_.Clamp(hn::Mul(value[i], inverse_));
@@ -129,8 +144,46 @@ class Quotient {
     return hn::And(hn::Ge(size, hn::Set(d, 0x1p-100f)), hn::Le(size, hn::Set(d, 0x1p100f)));
   }
 
+  static HWY_INLINE hn::Mask<D> PowersOfTwo(D d, V scale) {
+    const hn::RebindToUnsigned<D> bits;
+    const auto mantissa = hn::And(hn::BitCast(bits, scale), hn::Set(bits, (1u << 23) - 1));
+    return hn::RebindMask(d, hn::Eq(mantissa, hn::Zero(bits)));
+  }
+
+#if HWY_TARGET == HWY_AVX3
+  // The same with instructions that tell how far a number is from an integer, and which is the
+  // larger of two without their signs. Conversion makes the least int32 of NaN and of what is below
+  // all bytes.
+  template <std::size_t kVectors>
+  HWY_INLINE void RunOnAvx3(const V (&value)[kVectors],
+                            hn::Vec<hn::RebindToSigned<D>> (&out)[kVectors]) const {
+    const auto round = [&](__m512 q) HWY_ATTR {
+      return _mm512_add_epi32(_mm512_cvtps_epi32(q), zero_point_.raw);
+    };
+    __m512 rest[kVectors];
+    for (std::size_t i = 0; i < kVectors; ++i) {
+      // Of NaN the second operand.
+      rest[i] = _mm512_min_ps(highest_.raw, _mm512_mul_ps(value[i].raw, inverse_.raw));
+      out[i].raw = round(rest[i]);
+    }
+    if (is_power_of_two_) return;
+    for (std::size_t i = 0; i < kVectors; ++i) rest[i] = _mm512_reduce_ps(rest[i], 0);
+    constexpr int kLargerAbs = 0b1011;
+    __m512 farthest = _mm512_range_ps(rest[0], rest[kVectors - 1], kLargerAbs);
+    for (std::size_t i = 1; i + 1 < kVectors; ++i) {
+      farthest = _mm512_range_ps(farthest, rest[i], kLargerAbs);
+    }
+    if (HWY_LIKELY(_mm512_cmp_ps_mask(farthest, tie_.raw, _CMP_NLE_UQ) == 0)) return;
+    for (std::size_t i = 0; i < kVectors; ++i) {
+      out[i].raw = round(_mm512_min_ps(highest_.raw, _mm512_div_ps(value[i].raw, scale_.raw)));
+    }
+  }
+#endif
+
   Saturation<Q, D> saturation_;
-  V scale_, inverse_, shift_, tie_;
+  V scale_, inverse_, shift_, tie_, highest_;
+  hn::Vec<hn::RebindToSigned<D>> zero_point_;
+  bool is_power_of_two_;
 };
 
 // Saturates four vectors of int32 and stores them as 4 * lanes bytes.

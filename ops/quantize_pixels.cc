@@ -9,6 +9,7 @@
 #define HWY_TARGET_INCLUDE "ops/quantize_pixels.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 //
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "ops/quantize-inl.h"
 
@@ -20,7 +21,32 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using DI = hn::RebindToSigned<D>;
 
-// Up to 4 channels: one vector of each makes the pixels, 4 bytes each, of one vector.
+#if HWY_TARGET != HWY_SCALAR
+// Of a vector of each of up to 4 channels the pixels, 4 bytes each, of one vector; Quotient's.
+template <std::size_t kChannels>
+HWY_INLINE hn::Vec<DI> JoinChannels(const hn::Vec<DI> (&q)[kChannels]) {
+#if HWY_TARGET == HWY_AVX3
+  const auto channel = [&](std::size_t c) HWY_ATTR { return q[c < kChannels ? c : 0].raw; };
+  // Packing leaves four bytes of each channel in each 128 bits.
+  const __m512i order =
+      _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+  const __m512i bytes = _mm512_packus_epi16(_mm512_packs_epi32(channel(0), channel(1)),
+                                            _mm512_packs_epi32(channel(2), channel(3)));
+  return hn::Vec<DI>{_mm512_shuffle_epi8(bytes, order)};
+#else
+  hn::Vec<DI> pixel = q[0];
+  if constexpr (kChannels > 1) pixel = hn::Or(pixel, hn::ShiftLeft<8>(q[1]));
+  if constexpr (kChannels > 2) pixel = hn::Or(pixel, hn::ShiftLeft<16>(q[2]));
+  if constexpr (kChannels > 3) pixel = hn::Or(pixel, hn::ShiftLeft<24>(q[3]));
+  return pixel;
+#endif
+}
+#endif
+
+// Floats. Of short rows the next one is asked for: the caller wants it soon.
+constexpr std::size_t kAhead = 256;
+
+// Up to 4 channels.
 template <std::size_t kChannels>
 void QuantizeFewPlanes(const PixelRun& p, const float* planes, std::size_t plane_stride,
                        std::uint8_t* pixels) {
@@ -29,18 +55,17 @@ void QuantizeFewPlanes(const PixelRun& p, const float* planes, std::size_t plane
   const D d;
   const hn::Repartition<std::uint8_t, D> d8;
   const Quotient<std::uint8_t, D> quotient(d, p.scale, p.zero_point);
-  for (const std::size_t lanes = hn::Lanes(d); x + lanes <= p.count; x += lanes) {
+  const std::size_t lanes = hn::Lanes(d);
+  for (const std::size_t count = lanes <= p.count ? p.count : 0; x < count; x += lanes) {
+    x = std::min(x, count - lanes);  // the last vector may repeat pixels
     hn::Vec<D> values[kChannels];
     hn::Vec<DI> q[kChannels];
     for (std::size_t c = 0; c < kChannels; ++c) {
       values[c] = hn::LoadU(d, planes + c * plane_stride + x);
+      hwy::Prefetch(planes + c * plane_stride + x + kAhead);
     }
     quotient.Run(values, q);
-    hn::Vec<DI> pixel = q[0];
-    if constexpr (kChannels > 1) pixel = hn::Or(pixel, hn::ShiftLeft<8>(q[1]));
-    if constexpr (kChannels > 2) pixel = hn::Or(pixel, hn::ShiftLeft<16>(q[2]));
-    if constexpr (kChannels > 3) pixel = hn::Or(pixel, hn::ShiftLeft<24>(q[3]));
-    hn::StoreU(hn::BitCast(d8, pixel), d8, pixels + 4 * x);
+    hn::StoreU(hn::BitCast(d8, JoinChannels(q)), d8, pixels + 4 * x);
   }
 #endif
   for (; x < p.count; ++x) {
@@ -81,13 +106,29 @@ void DequantizeFewPlanes(const PixelRun& p, const std::uint8_t* pixels, float* p
   }
 }
 
-// Channels [first, first + lanes) of all pixels, `lanes` to a block's pixel.
+// By the scale of all channels, or those of channels from `first`.
 template <class DF>
-void QuantizeBlock(DF d, const PixelRun& p, std::size_t first, const float* block,
-                   std::size_t lanes, std::uint8_t* pixels) {
+Quotient<std::uint8_t, DF> QuotientOf(DF d, const PixelRun& p, std::size_t first) {
   const auto scale = p.scales == nullptr ? hn::Set(d, p.scale) : hn::LoadU(d, p.scales + first);
-  const Quotient<std::uint8_t, DF> quotient(d, scale, p.zero_point);
-  for (std::size_t x = 0; x < p.count; ++x) {
+  return {d, scale, p.zero_point};
+}
+
+// As many channels of all pixels as d has lanes, `lanes` to a block's pixel.
+template <class DF, class Rounding>
+void QuantizeBlock(DF d, const Rounding& quotient, const PixelRun& p, const float* block,
+                   std::size_t lanes, std::uint8_t* pixels) {
+  const hn::Rebind<std::uint8_t, DF> d8;
+  std::size_t x = 0;
+  for (; x + 4 <= p.count; x += 4) {
+    hn::Vec<DF> values[4];
+    hn::Vec<hn::RebindToSigned<DF>> q[4];
+    for (std::size_t i = 0; i < 4; ++i) values[i] = hn::LoadU(d, block + (x + i) * lanes);
+    quotient.Run(values, q);
+    for (std::size_t i = 0; i < 4; ++i) {
+      hn::StoreU(hn::DemoteTo(d8, q[i]), d8, pixels + (x + i) * p.pixel_stride);
+    }
+  }
+  for (; x < p.count; ++x) {
     quotient.Store(hn::LoadU(d, block + x * lanes), pixels + x * p.pixel_stride);
   }
 }
@@ -111,10 +152,13 @@ void QuantizeAllBlocks(const PixelRun& p, const float* blocks, std::size_t block
   const D d;
   const std::size_t lanes = hn::Lanes(d);
   if (lanes > p.pixel_stride) {
-    return QuantizeBlock(hn::CappedTag<float, 4>(), p, 0, blocks, lanes, pixels);
+    const hn::CappedTag<float, 4> few;
+    return QuantizeBlock(few, QuotientOf(few, p, 0), p, blocks, lanes, pixels);
   }
+  auto quotient = QuotientOf(d, p, 0);
   for (std::size_t c = 0; c < p.channels; c += lanes) {
-    QuantizeBlock(d, p, c, blocks + c / lanes * block_stride, lanes, pixels + c);
+    if (c > 0 && p.scales != nullptr) quotient = QuotientOf(d, p, c);
+    QuantizeBlock(d, quotient, p, blocks + c / lanes * block_stride, lanes, pixels + c);
   }
 }
 

@@ -21,6 +21,7 @@ int FuseGate(Graph& graph);
 int FuseMulAdd(Graph& graph);
 int FuseResidual(Graph& graph);
 int FuseUpsampledShortcut(Graph& graph);
+int QuantizeInConv(Graph& graph);
 int ShareWinogradInput(Graph& graph);
 int SplitConvTranspose(Graph& graph);
 int StreamDepthwise(Graph& graph);

@@ -139,7 +139,8 @@ class PixelQuantizedScale final : public Kernel {
 
   void Run(const RunContext& context) const override {
     const std::int64_t period = Period(), stride = pixels_.pixel_stride;
-    const std::int64_t bytes = std::max<std::int64_t>(1, kGrain / period) * period;  // of a task
+    // Of a task; each makes the factors again.
+    const std::int64_t bytes = std::max<std::int64_t>(1, 4 * kGrain / period) * period;
     const std::int64_t tasks = (pixels_.image_stride + bytes - 1) / bytes;
     context.parallel.For(pixels_.images * tasks, [&](std::int64_t task, int thread) {
       const std::int64_t image = task / tasks, first = task % tasks * bytes;
@@ -159,8 +160,13 @@ class PixelQuantizedScale final : public Kernel {
   }
 
  private:
-  // Of the factors: several pixels, so that no vector is cut.
-  std::int64_t Period() const { return std::lcm<std::int64_t>(64, pixels_.pixel_stride); }
+  // Of the factors: several pixels, so that no vector is cut and rows are worth a call.
+  std::int64_t Period() const {
+    const std::int64_t least = std::lcm<std::int64_t>(64, pixels_.pixel_stride);
+    return (kLeastPeriod + least - 1) / least * least;
+  }
+
+  static constexpr std::int64_t kLeastPeriod = 512;
 
   QuantizedScaleParams p_;
   ChannelsLastLayout pixels_;

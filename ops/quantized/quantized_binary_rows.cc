@@ -43,7 +43,22 @@ HWY_INLINE void ForBytes(const Saturate& saturation, std::int64_t n, std::uint8_
 }
 
 // Whether sums of these multiples of bytes need no bounds before they are rounded.
-bool IsBounded(float sum_of_factors) { return sum_of_factors * 255 <= 0x1p21f; }
+constexpr float kMostBounded = 0x1p21f;
+bool IsBounded(float sum_of_factors) { return sum_of_factors * 255 <= kMostBounded; }
+
+bool AreBounded(const float* factors, std::int64_t n) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto most = hn::Mul(hn::Abs(hn::LoadU(d, factors + i)), hn::Set(d, 255.0f));
+    if (!hn::AllTrue(d, hn::Le(most, hn::Set(d, kMostBounded)))) return false;
+  }
+  for (; i < n; ++i) {
+    if (!IsBounded(std::abs(factors[i]))) return false;
+  }
+  return true;
+}
 
 template <bool kBounded>
 void AddBounded(const QuantizedAddParams& p, const std::uint8_t* a, const std::uint8_t* b,
@@ -91,9 +106,7 @@ void ScaleBounded(const QuantizedScaleParams& p, const std::uint8_t* in, const f
 
 void ScaleOfTarget(const QuantizedScaleParams& p, const std::uint8_t* in, const float* factors,
                    std::int64_t period, std::uint8_t* out, std::int64_t n) {
-  bool bounded = true;
-  for (std::int64_t i = 0; i < period; ++i) bounded = bounded && IsBounded(std::abs(factors[i]));
-  if (bounded) {
+  if (AreBounded(factors, period)) {
     ScaleBounded<true>(p, in, factors, period, out, n);
   } else {
     ScaleBounded<false>(p, in, factors, period, out, n);

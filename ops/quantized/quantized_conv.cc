@@ -16,8 +16,10 @@ bool Present(std::span<const TensorInfo> inputs, std::size_t i) {
 }
 
 QuantizedConvParams ReadParams(const OpNode& node, std::span<const TensorInfo> inputs) {
-  return ReadQuantizedConv(node, inputs[0].shape, inputs[kQuantizedWeights].shape,
-                           Present(inputs, kQuantizedAddend));
+  QuantizedConvParams p = ReadQuantizedConv(node, inputs[0].shape, inputs[kQuantizedWeights].shape,
+                                            Present(inputs, kQuantizedAddend));
+  p.from_float = inputs[0].dtype == DType::kFloat32;
+  return p;
 }
 
 void RequireVector(const InferContext& context, std::size_t i, DType type, const char* name,
@@ -30,8 +32,8 @@ void RequireVector(const InferContext& context, std::size_t i, DType type, const
 
 void InferQuantizedConv(const InferContext& context) {
   const TensorInfo& x = context.Input(0);
-  Require(x.dtype == DType::kUint8 && x.shape.rank() == 4, "X of type ", x.dtype, " and shape ",
-          x.shape);
+  Require((x.dtype == DType::kUint8 || x.dtype == DType::kFloat32) && x.shape.rank() == 4,
+          "X of type ", x.dtype, " and shape ", x.shape);
   Require(context.Input(kQuantizedWeights).dtype == DType::kInt8, "weights of type ",
           context.Input(kQuantizedWeights).dtype);
   const QuantizedConvParams p = ReadParams(context.node, context.inputs);
@@ -56,6 +58,7 @@ enum class KernelKind { kReference, kGemm, kDepthwise };
 
 KernelKind ChooseKind(const QuantizedConvParams& p) {
   const ConvParams& conv = p.conv;
+  if (p.from_float) return CanQuantizeInput(conv) ? KernelKind::kGemm : KernelKind::kReference;
   if (IsQuantizedDepthwise(p)) return KernelKind::kDepthwise;
   if (conv.groups == 1 && FitsTiling(conv)) return KernelKind::kGemm;
   return KernelKind::kReference;
@@ -66,7 +69,7 @@ LayoutChoice QuantizedConvLayouts(const LayoutContext& context) {
   LayoutChoice choice{std::vector<Layout>(context.inputs.size(), Layout::kRowMajor), {}};
   const KernelKind kind = ChooseKind(p);
   if (kind == KernelKind::kReference) return choice;
-  choice.inputs[0] = Layout::kChannelsLast;
+  choice.inputs[0] = p.from_float ? Layout::kRowMajor : Layout::kChannelsLast;
   if (p.has_addend) choice.inputs[kQuantizedAddend] = Layout::kChannelsLast;
   choice.outputs = {p.to_float ? Layout::kRowMajor : Layout::kChannelsLast};
   if (kind == KernelKind::kDepthwise && p.to_float) choice.outputs = {Layout::kBlocked};
@@ -86,7 +89,8 @@ std::unique_ptr<Kernel> PrepareQuantizedConv(const PrepareContext& context) {
   const QuantizedConvConstants constants = {constant(kQuantizedWeights),
                                             constant(kQuantizedWeightScale),
                                             constant(kQuantizedBias), constant(kQuantizedSlope)};
-  const bool fast = !context.reference && context.inputs[0].layout == Layout::kChannelsLast;
+  const bool fast =
+      !context.reference && (p.from_float || context.inputs[0].layout == Layout::kChannelsLast);
   switch (fast ? ChooseKind(p) : KernelKind::kReference) {
     case KernelKind::kGemm:
       return MakeQuantizedGemmConv(p, constants, context.outputs[0].layout, context.packs);
@@ -130,6 +134,10 @@ bool IsIntegerActivation(Activation activation) {
     default:
       return false;
   }
+}
+
+bool CanQuantizeInput(const ConvParams& conv) {
+  return conv.in_channels <= 4 && conv.groups == 1 && FitsTiling(conv);
 }
 
 QuantizedConvParams ReadQuantizedConv(const OpNode& node, const Shape& x, const Shape& w,

@@ -1,8 +1,9 @@
 // QuantizedConv: a convolution of uint8 with int8 weights, with sums in int32, that gives uint8 or
 // float32. Passes make it of QLinearConv and of DequantizeLinear -> Conv -> QuantizeLinear.
 //
-//   inputs:     X uint8 [N, C, H, W], W int8 [M, C / group, KH, KW], W's scales float32 [1] or [M],
-//               bias int32 [M] (optional), slope float32 [1] or [M] (kPRelu),
+//   inputs:     X uint8 [N, C, H, W], or float32, which is quantised first as by QuantizeLinear
+//               with "x_scale" and "x_zero_point"; W int8 [M, C / group, KH, KW], W's scales
+//               float32 [1] or [M], bias int32 [M] (optional), slope float32 [1] or [M] (kPRelu),
 //               addend uint8 of the output's shape (optional)
 //   attributes: those of Conv, "activation" and its operands as FusedConv has them
 //               (ops/epilogue.h; kNone, kRelu, kLeakyRelu, kPRelu, kClip and kHardSwish alone),
@@ -57,13 +58,17 @@ bool IsIntegerActivation(Activation activation);
 struct QuantizedConvParams {
   ConvParams conv;  // with the activation
   Quantization x, y, addend;
-  bool to_float = false;  // y is float32
+  bool from_float = false;  // x is float32
+  bool to_float = false;    // y is float32
   bool has_addend = false;
 };
 
 // Throws Error for what does not fit together and for activations other than those above.
 QuantizedConvParams ReadQuantizedConv(const OpNode& node, const Shape& x, const Shape& w,
                                       bool has_addend);
+
+// Whether kernels quantise a float32 X, row-major, as they read it: where it has up to 4 channels.
+bool CanQuantizeInput(const ConvParams& conv);
 
 // Constant operands; bias and slope may be null.
 struct QuantizedConvConstants {
@@ -72,11 +77,12 @@ struct QuantizedConvConstants {
 
 // What a kernel does to its sums: the cases that kernels are compiled for.
 enum class QuantizedForm : std::uint8_t {
-  kLinear,     // to bytes, without slope; saturation alone bounds them
-  kOffset,     // the same with a zero point of 0, of sums that begin at kSumOffset
-  kSlope,      // to bytes, with slopes or other bounds
-  kHardSwish,  // to bytes
-  kGeneral,    // with an addend or to float32: the second way above
+  kLinear,         // to bytes, without slope; saturation alone bounds them
+  kOffset,         // the same with a zero point of 0, of sums that begin at kSumOffset
+  kSlope,          // to bytes, with slopes or other bounds
+  kHardSwish,      // to bytes; saturation alone bounds them
+  kWideHardSwish,  // to bytes, with multipliers of 1 and more
+  kGeneral,        // with an addend or to float32: the second way above
 };
 
 // The bits of 2^23 as a float. Up to 2^23, a sum of integers that begins with them is, as a float,
@@ -131,7 +137,8 @@ std::unique_ptr<Kernel> MakeReferenceQuantizedConv(const QuantizedConvParams& pa
                                                    const QuantizedConvConstants& constants);
 
 // One group, any kernel, stride, dilation and pads: a matrix product of pixels, whose channels lie
-// side by side, with packed weights. X and the addend channels-last; Y channels-last, or float32
+// side by side, with packed weights. X and the addend channels-last, float32 X (CanQuantizeInput)
+// row-major; Y channels-last, or float32
 // in `output_layout`.
 std::unique_ptr<Kernel> MakeQuantizedGemmConv(const QuantizedConvParams& params,
                                               const QuantizedConvConstants& constants,

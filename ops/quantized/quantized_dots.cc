@@ -163,11 +163,11 @@ void RunDots(const QuantizedDots& dots, const QuantizedPixels& row) {
   }
 }
 
-void RunDotsOfTarget(const QuantizedDots& dots, const QuantizedPixels& row) {
+void RunDotsOfTarget(const QuantizedDots& dots, const QuantizedPixels& pixels) {
   if constexpr (kTargetHasVnni) {
-    if (dots.vnni) return RunDots<true>(dots, row);
+    if (dots.vnni) return ForRows(RunDots<true>, dots, pixels);
   }
-  RunDots<false>(dots, row);
+  ForRows(RunDots<false>, dots, pixels);
 }
 
 #endif  // HWY_SCALAR

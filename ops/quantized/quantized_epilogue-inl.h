@@ -91,6 +91,8 @@ HWY_INLINE auto WithForm(const QuantizedEpilogue& epilogue, const Use& use) {
       return use(std::integral_constant<Form, Form::kSlope>());
     case Form::kHardSwish:
       return use(std::integral_constant<Form, Form::kHardSwish>());
+    case Form::kWideHardSwish:
+      return use(std::integral_constant<Form, Form::kWideHardSwish>());
     case Form::kGeneral:
       break;
   }
@@ -137,7 +139,8 @@ class QuantizedOutput {
     VF v;
     if constexpr (kForm == QuantizedForm::kGeneral) {
       v = hn::Mul(Real(d, sum, positive, negative, addend), hn::Set(df, inverse_y_scale_));
-    } else if constexpr (kForm == QuantizedForm::kHardSwish) {
+    } else if constexpr (kForm == QuantizedForm::kHardSwish ||
+                         kForm == QuantizedForm::kWideHardSwish) {
       const VF s = hn::ConvertTo(df, sum);
       const VF gate = hn::Add(hn::Mul(s, negative), hn::Set(df, 0.5f));
       v = hn::Mul(hn::Mul(s, positive), AtMost(hn::Set(df, 1.0f), AtLeast(hn::Zero(df), gate)));
@@ -149,9 +152,7 @@ class QuantizedOutput {
       v = hn::Mul(hn::ConvertTo(df, sum), positive);
     }
     // Saturation does the rest where v cannot leave the range of int32.
-    if constexpr (kForm != QuantizedForm::kLinear && kForm != QuantizedForm::kOffset) {
-      v = AtMost(hn::Set(df, limit_), v);
-    }
+    if constexpr (!kSaturates) v = AtMost(hn::Set(df, limit_), v);
     return RoundToInt(df, v);
   }
 
@@ -163,7 +164,7 @@ class QuantizedOutput {
     *out = static_cast<std::uint8_t>(std::clamp<std::int64_t>(y, lowest_, 255));
     static_cast<void>(d);
 #else
-    if constexpr (kForm == QuantizedForm::kLinear || kForm == QuantizedForm::kOffset) {
+    if constexpr (kSaturates) {
       // Not beyond int32 when the zero point is added.
       v = hn::Min(v, hn::Set(d, 255));
     }
@@ -240,6 +241,11 @@ class QuantizedOutput {
   }
 
  private:
+  // Whether saturation alone bounds the bytes.
+  static constexpr bool kSaturates = kForm == QuantizedForm::kLinear ||
+                                     kForm == QuantizedForm::kOffset ||
+                                     kForm == QuantizedForm::kHardSwish;
+
 #if TESSERA_X86_VECTORS
   // The bytes of four rounded vectors: within each 128 bits those of v0, v1, v2 and v3.
   template <class D, class V, class V8 = hn::Vec<hn::Repartition<std::uint8_t, D>>>

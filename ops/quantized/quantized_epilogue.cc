@@ -88,7 +88,7 @@ QuantizedEpilogue::QuantizedEpilogue(const QuantizedConvParams& params,
   if (!to_bytes) {
     form = QuantizedForm::kGeneral;
   } else if (is_hard_swish) {
-    form = QuantizedForm::kHardSwish;
+    form = saturates ? QuantizedForm::kHardSwish : QuantizedForm::kWideHardSwish;
   } else {
     form = has_slope || !saturates ? QuantizedForm::kSlope : QuantizedForm::kLinear;
   }
@@ -162,7 +162,6 @@ class ReferenceQuantizedConv final : public Kernel {
     const std::int64_t image = plane / p.out_channels, channel = plane % p.out_channels;
     const std::int64_t depth = p.in_channels / p.groups;
     const std::int64_t first = channel / (p.out_channels / p.groups) * depth;
-    const auto* in = run.inputs[0].data<const std::uint8_t>();
     const auto* w = weights_->data<const std::int8_t>() + channel * depth * p.kernel_h * p.kernel_w;
     std::int64_t sum = epilogue_.Bias()[channel];
     for (std::int64_t c = 0; c < depth; ++c) {
@@ -173,11 +172,18 @@ class ReferenceQuantizedConv final : public Kernel {
           const bool inside = iy >= 0 && iy < p.in_height && ix >= 0 && ix < p.in_width;
           const std::int64_t at =
               ((image * p.in_channels + first + c) * p.in_height + iy) * p.in_width + ix;
-          sum += std::int64_t{inside ? in[at] : params_.x.zero_point} * *w;
+          sum += std::int64_t{inside ? Input(run, at) : params_.x.zero_point} * *w;
         }
       }
     }
     return Wrap(sum);
+  }
+
+  std::int32_t Input(const RunContext& run, std::int64_t at) const {
+    const TensorView& x = run.inputs[0];
+    if (!params_.from_float) return x.data<const std::uint8_t>()[at];
+    return RoundAndSaturate<std::uint8_t>(x.data<const float>()[at] / params_.x.scale,
+                                          params_.x.zero_point);
   }
 
   void RunElement(const RunContext& run, std::int64_t plane, std::int64_t y, std::int64_t x) const {

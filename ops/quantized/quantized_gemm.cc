@@ -59,9 +59,9 @@ void RunGroups(const QuantizedGemm& gemm, const QuantizedPixels& row) {
 }
 
 #if HWY_TARGET == HWY_AVX3
+// While AmxTiles live.
 void RunGroupsOnAmx(const QuantizedGemm& gemm, const QuantizedPixels& row) {
   HWY_ALIGN std::int32_t sums[2 * kAmxPixels * 4 * kSumLanes];
-  const AmxTiles tiles(gemm.segments.quads);
   for (std::int64_t begin = 0; begin < row.count; begin += kChunkPixels) {
     const std::int64_t end = std::min(begin + kChunkPixels, row.count);
     for (const QuantizedGroup& group : gemm.groups) {
@@ -77,14 +77,17 @@ void RunGroupsOnAmx(const QuantizedGemm& gemm, const QuantizedPixels& row) {
 }
 #endif
 
-void RunGemmOfTarget(const QuantizedGemm& gemm, const QuantizedPixels& row) {
+void RunGemmOfTarget(const QuantizedGemm& gemm, const QuantizedPixels& pixels) {
 #if HWY_TARGET == HWY_AVX3
-  if (gemm.amx && row.count >= kAmxPixels) return RunGroupsOnAmx(gemm, row);
+  if (gemm.amx && pixels.count >= kAmxPixels) {
+    const AmxTiles tiles(gemm.segments.quads);
+    return ForRows(RunGroupsOnAmx, gemm, pixels);
+  }
 #endif
   if constexpr (kTargetHasVnni) {
-    if (gemm.vnni) return RunGroups<true>(gemm, row);
+    if (gemm.vnni) return ForRows(RunGroups<true>, gemm, pixels);
   }
-  RunGroups<false>(gemm, row);
+  ForRows(RunGroups<false>, gemm, pixels);
 }
 
 // Whether weights are packed as int16.
@@ -180,16 +183,18 @@ QuantizedGemm::QuantizedGemm(const QuantizedConvParams& params,
   SortChannels(*this, epilogue.negative.As<float>());
 
   const std::string kind = StrCat("quantized_gemm ", lanes, ' ', split, ' ', segments.count, ' ',
-                                  store == QuantizedStore::kBytes);
+                                  segments.stacked_rows, ' ', store == QuantizedStore::kBytes);
   weights = packs.Get<AlignedBuffer>(constants.weights, kind,
                                      [&] { return PackWeights(*this, *constants.weights, split); });
 }
 
 std::int8_t QuantizedSegments::Weight(const Tensor& weights, std::int64_t out_channel,
                                       std::int64_t segment, std::int64_t byte) const {
-  const std::int64_t tap = segment * taps + byte / tap_stride, c = byte % tap_stride;
   const Shape& shape = weights.shape();
   const std::int64_t kernel = shape[2] * shape[3];
+  std::int64_t tap = segment * taps + byte / tap_stride;
+  if (stacked_rows > 1) tap = tap % stacked_rows * shape[3] + tap / stacked_rows;
+  const std::int64_t c = byte % tap_stride;
   if (out_channel >= shape[0] || c >= shape[1]) return 0;
   return weights.data<const std::int8_t>()[(out_channel * shape[1] + c) * kernel + tap];
 }

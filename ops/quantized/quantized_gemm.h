@@ -40,6 +40,8 @@ struct QuantizedSegments {
   std::int64_t quads;       // of each; four bytes
   std::int64_t taps;        // of each
   std::int64_t tap_stride;  // bytes from a tap's channels to those of the next
+  // Of the taps that follow each other, those of a kernel's column, so many, come first.
+  std::int64_t stacked_rows = 1;
 
   // Weight of byte `byte` of a segment; `weights` is [M, C, KH, KW]. 0 where there is none.
   std::int8_t Weight(const Tensor& weights, std::int64_t out_channel, std::int64_t segment,
@@ -63,7 +65,7 @@ struct QuantizedGemm {
   std::shared_ptr<const AlignedBuffer> weights;
 };
 
-// Output pixels that lie in a row.
+// Rows of output pixels.
 struct QuantizedPixels {
   const std::uint8_t* in;          // of the first pixel
   std::int64_t in_stride;          // bytes from a pixel to the next
@@ -75,7 +77,21 @@ struct QuantizedPixels {
   // From a pixel to the next, bytes (uint8) or floats; floats from a block (kFloats) or channel
   // (kPlanes) to the next.
   std::int64_t out_stride, plane_stride;
+  std::int64_t rows = 1;
+  std::int64_t in_row = 0, addend_row = 0, out_row = 0;  // bytes from a row to the next
 };
+
+// Calls run(layer, pixels of a row) for each row.
+template <class Layer>
+void ForRows(void (*run)(const Layer&, const QuantizedPixels&), const Layer& layer,
+             QuantizedPixels pixels) {
+  for (; pixels.rows > 0; --pixels.rows) {
+    run(layer, pixels);
+    pixels.in += pixels.in_row;
+    if (pixels.addend != nullptr) pixels.addend += pixels.addend_row;
+    pixels.out = static_cast<std::uint8_t*>(pixels.out) + pixels.out_row;
+  }
+}
 
 void RunQuantizedPixels(const QuantizedGemm& gemm, const QuantizedPixels& pixels);
 

@@ -1,4 +1,4 @@
-// Tiles of the int8 convolution on Intel AMX: 16 or 32 pixels, with the packed weights as they are.
+// Tiles of the int8 convolution on Intel AMX: 16 to 64 pixels, with the packed weights as they are.
 // Included once per target.
 #if defined(TESSERA_OPS_QUANTIZED_GEMM_AMX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TESSERA_OPS_QUANTIZED_GEMM_AMX_INL_H_
@@ -121,6 +121,46 @@ void SumAmxTilePair(const TileArgs& t) {
   }
 }
 
+// SumTile of 64 pixels and one vector: weights are loaded once.
+template <int kPixelTile>
+HWY_INLINE void MultiplyAmxPixels(const std::uint8_t* in, std::int64_t in_stride,
+                                  const std::int8_t* weights) {
+  constexpr int kWeightTile = kPixelTile + 2;
+  LoadTile<kWeightTile>(weights, 4 * kSumLanes);
+  LoadTile<kPixelTile>(in, in_stride);
+  MultiplyTiles<0, kPixelTile, kWeightTile>();
+  LoadTile<kPixelTile>(in + kAmxPixels * in_stride, in_stride);
+  MultiplyTiles<1, kPixelTile, kWeightTile>();
+  LoadTile<kPixelTile>(in + 2 * kAmxPixels * in_stride, in_stride);
+  MultiplyTiles<2, kPixelTile, kWeightTile>();
+  LoadTile<kPixelTile>(in + 3 * kAmxPixels * in_stride, in_stride);
+  MultiplyTiles<3, kPixelTile, kWeightTile>();
+}
+
+inline void SumAmxTilesOfVector(const TileArgs& t) {
+  constexpr std::int64_t kQuadBytes = 4 * kSumLanes, kTileSums = kAmxPixels * kSumLanes;
+  LoadTile<0>(t.bias, 0);
+  LoadTile<1>(t.bias, 0);
+  LoadTile<2>(t.bias, 0);
+  LoadTile<3>(t.bias, 0);
+  const std::int8_t* weights = t.weights;
+  for (std::int64_t s = 0; s < t.num_segments; ++s) {
+    const std::uint8_t* in = t.in + t.segments[s];
+    std::int64_t quads = t.segment_quads;
+    for (; quads >= kAmxQuads; quads -= kAmxQuads) {
+      MultiplyAmxPixels<4>(in, t.in_stride, weights);
+      in += 4 * kAmxQuads;
+      weights += kAmxQuads * kQuadBytes;
+    }
+    if (quads > 0) MultiplyAmxPixels<5>(in, t.in_stride, weights);
+    weights += quads * kQuadBytes;
+  }
+  StoreTile<0>(t.sums, kQuadBytes);
+  StoreTile<1>(t.sums + kTileSums, kQuadBytes);
+  StoreTile<2>(t.sums + 2 * kTileSums, kQuadBytes);
+  StoreTile<3>(t.sums + 3 * kTileSums, kQuadBytes);
+}
+
 struct AmxTile {
   TileFn sum;
   int pixels;
@@ -129,6 +169,7 @@ struct AmxTile {
 inline AmxTile FindAmxTile(int vectors, std::int64_t segment_quads, std::int64_t pixels) {
   constexpr int kPixels = static_cast<int>(kAmxPixels);
   const bool whole = segment_quads % kAmxQuads == 0 && pixels >= 2 * kAmxPixels;
+  if (vectors == 1 && pixels >= 4 * kAmxPixels) return {SumAmxTilesOfVector, 4 * kPixels};
   if (whole && vectors == 4) return {SumAmxTilePair<4>, 2 * kPixels};
   if (whole && vectors == 2) return {SumAmxTilePair<2>, 2 * kPixels};
   constexpr TileFn kTiles[] = {SumAmxTile<1>, SumAmxTile<2>, SumAmxTile<3>, SumAmxTile<4>};

@@ -1,13 +1,14 @@
-// QuantizedConv of one group as products of pixels (quantized_gemm.h): how the work is cut, and the
-// padded copy of the input that tasks read where the convolution has pads.
+// QuantizedConv of one group as products of pixels (quantized_gemm.h): how the work is cut, and
+// where tasks read the input: in its place, or padded, quantised or stacked (quantized_input.h).
 #include <algorithm>
-#include <cstring>
 #include <variant>
 #include <vector>
 
 #include "ops/quantized/quantized_conv.h"
 #include "ops/quantized/quantized_dots.h"
 #include "ops/quantized/quantized_gemm.h"
+#include "ops/quantized/quantized_input.h"
+#include "simd/cpu_target.h"
 
 namespace tessera {
 namespace {
@@ -31,18 +32,32 @@ QuantizedSegments ChooseSegments(const ConvParams& p) {
   return {p.kernel_h * p.kernel_w, quads, 1, quads * 4};
 }
 
-// Without pads, rows of pixels are read where they are; bytes of a pointwise convolution are one
-// long row.
-bool HasPads(const ConvParams& p) {
-  return (p.pad_top | p.pad_left | p.pad_bottom | p.pad_right) != 0;
+// Three rows of pixels of few channels are worth stacking where AMX would otherwise have too little
+// to sum at once.
+bool StacksRows(const ConvParams& p) {
+  return HasAmx() && p.kernel_h == StackedRows::kRows && p.dilation_w == 1 &&
+         ChannelsLastLayout::PixelStride(p.in_channels) == StackedRows::kPixelBytes;
 }
 
-ConvParams JoinRows(ConvParams p, bool to_float) {
-  const bool joins = p.kernel_h * p.kernel_w * p.stride_h * p.stride_w == 1 && !HasPads(p);
-  if (!joins || to_float) return p;
+QuantizedSegments SegmentStackedRows(const ConvParams& p) {
+  const std::int64_t taps = p.kernel_h * p.kernel_w;
+  return {1, taps, taps, StackedRows::kPixelBytes, StackedRows::kRows};
+}
+
+// Without pads, rows of bytes are read where they are; those of a pointwise convolution are one
+// long row.
+bool Copies(const QuantizedConvParams& params) {
+  const ConvParams& p = params.conv;
+  return (p.pad_top | p.pad_left | p.pad_bottom | p.pad_right) != 0 || params.from_float;
+}
+
+QuantizedConvParams JoinRows(QuantizedConvParams params) {
+  ConvParams& p = params.conv;
+  const bool joins = p.kernel_h * p.kernel_w * p.stride_h * p.stride_w == 1 && !Copies(params);
+  if (!joins || params.to_float) return params;
   p.in_width = p.out_width = p.batch * p.out_height * p.out_width;
   p.batch = p.in_height = p.out_height = 1;
-  return p;
+  return params;
 }
 
 // A task is `rows` by `cols` output pixels, those at the ends fewer.
@@ -57,7 +72,7 @@ std::int64_t Extent(std::int64_t outputs, std::int64_t stride, std::int64_t kern
 }
 
 // Depends on the layer alone, so that several threads get the same tasks as one.
-Tasks ChooseTasks(const ConvParams& p) {
+Tasks ChooseTasks(const ConvParams& p, bool copies) {
   constexpr std::int64_t kTaskCost = 4 << 20, kMaxCols = 320, kMaxCopyBytes = 384 << 10;
   const std::int64_t pixel_stride = ChannelsLastLayout::PixelStride(p.in_channels);
   // In multiply-adds; the epilogue takes as long as some 64 a channel.
@@ -82,7 +97,7 @@ Tasks ChooseTasks(const ConvParams& p) {
     t.pitch = (DivideUp(row, 64) | 1) * 64;
     return t.in_rows * t.pitch;
   };
-  while (measure() > kMaxCopyBytes && HasPads(p) && t.rows * t.cols > 1) {
+  while (measure() > kMaxCopyBytes && copies && t.rows * t.cols > 1) {
     (t.rows > 1 ? t.rows : t.cols) = DivideUp(t.rows > 1 ? t.rows : t.cols, 2);
   }
   t.row_tasks = DivideUp(p.out_height, t.rows);
@@ -103,17 +118,21 @@ class QuantizedGemmConv final : public Kernel {
  public:
   QuantizedGemmConv(const QuantizedConvParams& params, const QuantizedConvConstants& constants,
                     Layout output_layout, PackCache& packs)
-      : p_(JoinRows(params.conv, params.to_float)),
+      : QuantizedGemmConv(params, JoinRows(params), constants, output_layout, packs) {}
+
+  QuantizedGemmConv(const QuantizedConvParams& params, const QuantizedConvParams& joined,
+                    const QuantizedConvConstants& constants, Layout output_layout, PackCache& packs)
+      : p_(joined.conv),
         flops_(params.conv.Flops()),
-        x_zero_point_(static_cast<std::uint8_t>(params.x.zero_point)),
         has_addend_(params.has_addend),
         in_({p_.batch, p_.in_channels, p_.in_height, p_.in_width}),
         out_shape_{p_.batch, p_.out_channels, p_.out_height, p_.out_width},
         out_(out_shape_),
         store_(ChooseStore(params, output_layout)),
-        tasks_(ChooseTasks(p_)),
-        copies_(HasPads(p_)),
+        copies_(Copies(params)),
+        tasks_(ChooseTasks(p_, copies_)),
         pitch_(copies_ ? tasks_.pitch : in_.row_stride),
+        input_(joined, tasks_.cols),
         product_(MakeProduct(params, constants, packs)) {
     const auto* gemm = std::get_if<QuantizedGemm>(&product_);
     name_ = StrCat("quantized_conv", p_.kernel_h, "x", p_.kernel_w,
@@ -125,6 +144,9 @@ class QuantizedGemmConv final : public Kernel {
   std::string_view name() const override { return name_; }
   double Flops() const override { return flops_; }
   std::size_t ScratchBytesPerThread() const override {
+    if (stacks_) {
+      return static_cast<std::size_t>(kStackedAtOnce * input_.StackedBytes() + input_.RingBytes());
+    }
     return copies_ ? static_cast<std::size_t>(tasks_.in_rows * tasks_.pitch) : 0;
   }
 
@@ -148,8 +170,13 @@ class QuantizedGemmConv final : public Kernel {
         return dots;
       }
     }
-    const QuantizedSegments segments = ChooseSegments(p_);
-    SetPlaces(segments, {0});
+    stacks_ = StacksRows(p_);
+    const QuantizedSegments segments = stacks_ ? SegmentStackedRows(p_) : ChooseSegments(p_);
+    if (stacks_) {
+      places_ = {0};
+    } else {
+      SetPlaces(segments, {0});
+    }
     return QuantizedGemm(params, constants, store_, segments, packs);
   }
 
@@ -167,19 +194,25 @@ class QuantizedGemmConv final : public Kernel {
                int thread) const {
     const std::int64_t rows = std::min(tasks_.rows, p_.out_height - y0);
     const std::int64_t cols = std::min(tasks_.cols, p_.out_width - x0);
-    const std::uint8_t* in = run.inputs[0].data<const std::uint8_t>() + image * in_.image_stride;
-    if (copies_) {
-      CopyInput(in, y0, x0, rows, cols, run.Scratch<std::uint8_t>(thread));
-      in = run.Scratch<std::uint8_t>(thread);
+    const QuantizedInput::Task task = {run.inputs[0].bytes, image, y0, x0, cols};
+    auto* const scratch = run.Scratch<std::uint8_t>(thread);
+    QuantizedInput::Stacker stacker(input_, task, scratch);
+    const std::uint8_t* in = scratch;
+    if (stacks_) {
+      in += input_.RingBytes();
+    } else if (copies_) {
+      input_.Copy(task, rows, pitch_, scratch);
     } else {
-      in += y0 * p_.stride_h * pitch_ + x0 * p_.stride_w * in_.pixel_stride;
+      in = run.inputs[0].data<const std::uint8_t>() + image * in_.image_stride +
+           y0 * p_.stride_h * pitch_ + x0 * p_.stride_w * in_.pixel_stride;
     }
-    for (std::int64_t y = 0; y < rows; ++y) {
+    const std::int64_t step = stacks_ ? kStackedAtOnce : rows;
+    for (std::int64_t y = 0; y < rows; y += step) {
       const std::int64_t at = image * out_.image_stride + (y0 + y) * out_.row_stride +
                               x0 * out_.pixel_stride;  // bytes, of the addend too
-      QuantizedPixels row{
-          .in = in + y * p_.stride_h * pitch_,
-          .in_stride = p_.stride_w * in_.pixel_stride,
+      QuantizedPixels pixels{
+          .in = in,
+          .in_stride = p_.stride_w * (stacks_ ? StackedRows::kBytes : in_.pixel_stride),
           .segments = places_.data(),
           .count = cols,
           .addend = nullptr,
@@ -187,77 +220,62 @@ class QuantizedGemmConv final : public Kernel {
           .out = nullptr,
           .out_stride = 0,
           .plane_stride = 0,
+          .rows = std::min(step, rows - y),
+          .in_row = stacks_ ? input_.StackedBytes() : p_.stride_h * pitch_,
+          .addend_row = out_.row_stride,
       };
       if (has_addend_) {
-        row.addend = run.inputs[kQuantizedAddend].data<const std::uint8_t>() + at;
+        pixels.addend = run.inputs[kQuantizedAddend].data<const std::uint8_t>() + at;
       }
-      SetOutput(run.outputs[0], at, image, y0 + y, x0, row);
-      std::visit([&](const auto& product) { RunQuantizedPixels(product, row); }, product_);
+      SetOutput(run.outputs[0], at, image, y0 + y, x0, pixels);
+      if (stacks_) stacker.Stack(y, pixels.rows, scratch + input_.RingBytes());
+      std::visit([&](const auto& product) { RunQuantizedPixels(product, pixels); }, product_);
     }
   }
 
   void SetOutput(const TensorView& out, std::int64_t byte, std::int64_t image, std::int64_t y,
-                 std::int64_t x, QuantizedPixels& row) const {
+                 std::int64_t x, QuantizedPixels& pixels) const {
+    constexpr std::int64_t kFloatBytes = sizeof(float);
     switch (store_) {
       case QuantizedStore::kBytes:
       case QuantizedStore::kFewBytes:
-        row.out = out.data<std::uint8_t>() + byte;
-        row.out_stride = out_.pixel_stride;
+        pixels.out = out.data<std::uint8_t>() + byte;
+        pixels.out_stride = out_.pixel_stride;
+        pixels.out_row = out_.row_stride;
         break;
       case QuantizedStore::kFloats: {
         const BlockedLayout b(out_shape_);
-        row.out = out.data<float>() + image * b.image_stride + y * b.row_stride + x * b.lanes;
-        row.out_stride = b.lanes;
-        row.plane_stride = b.plane_stride;
+        pixels.out = out.data<float>() + image * b.image_stride + y * b.row_stride + x * b.lanes;
+        pixels.out_stride = b.lanes;
+        pixels.plane_stride = b.plane_stride;
+        pixels.out_row = b.row_stride * kFloatBytes;
         break;
       }
       case QuantizedStore::kPlanes:
-        row.out_stride = 1;
-        row.plane_stride = p_.out_height * p_.out_width;
-        row.out =
-            out.data<float>() + image * p_.out_channels * row.plane_stride + y * p_.out_width + x;
+        pixels.out_stride = 1;
+        pixels.plane_stride = p_.out_height * p_.out_width;
+        pixels.out_row = p_.out_width * kFloatBytes;
+        pixels.out = out.data<float>() + image * p_.out_channels * pixels.plane_stride +
+                     y * p_.out_width + x;
         break;
     }
   }
 
-  // The input pixels of a task; x's zero point outside of the image.
-  void CopyInput(const std::uint8_t* image, std::int64_t y0, std::int64_t x0, std::int64_t rows,
-                 std::int64_t cols, std::uint8_t* copy) const {
-    const std::int64_t in_rows = Extent(rows, p_.stride_h, p_.kernel_h, p_.dilation_h);
-    const std::int64_t in_cols = Extent(cols, p_.stride_w, p_.kernel_w, p_.dilation_w);
-    const std::int64_t top = y0 * p_.stride_h - p_.pad_top;
-    const std::int64_t left = x0 * p_.stride_w - p_.pad_left;
-    const std::int64_t begin = std::clamp<std::int64_t>(-left, 0, in_cols);
-    const std::int64_t end = std::clamp<std::int64_t>(p_.in_width - left, begin, in_cols);
-    const auto fill = [&](std::uint8_t* to, std::int64_t first, std::int64_t last) {
-      std::memset(to + first * in_.pixel_stride, x_zero_point_,
-                  static_cast<std::size_t>((last - first) * in_.pixel_stride));
-    };
-    for (std::int64_t r = 0; r < in_rows; ++r, copy += pitch_) {
-      const std::int64_t y = top + r;
-      if (y < 0 || y >= p_.in_height || begin == end) {
-        fill(copy, 0, in_cols);
-        continue;
-      }
-      fill(copy, 0, begin);
-      std::memcpy(copy + begin * in_.pixel_stride,
-                  image + y * in_.row_stride + (left + begin) * in_.pixel_stride,
-                  static_cast<std::size_t>((end - begin) * in_.pixel_stride));
-      fill(copy, end, in_cols);
-    }
-  }
+  // Rows: with those that they are made of, and the sums, they have to fit into the inner cache.
+  static constexpr std::int64_t kStackedAtOnce = 2;
 
   ConvParams p_;
   double flops_;
-  std::uint8_t x_zero_point_;
   bool has_addend_;
   ChannelsLastLayout in_;
   Shape out_shape_;
   ChannelsLastLayout out_;
   QuantizedStore store_;
-  Tasks tasks_;
   bool copies_;
+  Tasks tasks_;
   std::int64_t pitch_;  // of what tasks read
+  QuantizedInput input_;
+  bool stacks_ = false;  // rows of it
   std::vector<std::ptrdiff_t> places_;
   Product product_;
   std::string name_;

@@ -148,8 +148,28 @@ void StoreFewBytes(const TileSums& t) {
   }
 }
 
-// float32, natural order.
-inline void StoreFloats(const TileSums& t) {
+// float32, natural order; in vectors.
+template <bool kHasAddend>
+void StoreFloats(const TileSums& t) {
+  const SumTag d;
+  const hn::Rebind<float, SumTag> df;
+  const QuantizedOutput<QuantizedForm::kGeneral> output(t.gemm.epilogue);
+  const std::int64_t stride = t.row.out_stride;
+  for (int v = 0; v < t.group.vectors; ++v) {
+    const std::int64_t channel = t.group.first_channel + v * kSumLanes;
+    if (channel >= t.gemm.out_channels) break;
+    const auto positive = t.Positive(v), negative = t.Negative(v);
+    float* out = static_cast<float*>(t.row.out) + t.first * stride +
+                 channel / kSumLanes * t.row.plane_stride;
+    for (int i = 0; i < t.pixels; ++i, out += stride) {
+      const auto addend = kHasAddend ? t.Addend(i, v) : hn::Zero(d);
+      hn::StoreU(output.Real(d, t.Sum(i, v), positive, negative, addend), df, out);
+    }
+  }
+}
+
+// The same in planes.
+inline void StorePlanes(const TileSums& t) {
   const SumTag d;
   const hn::Rebind<float, SumTag> df;
   const QuantizedOutput<QuantizedForm::kGeneral> output(t.gemm.epilogue);
@@ -159,14 +179,9 @@ inline void StoreFloats(const TileSums& t) {
     if (channels <= 0) break;
     const auto positive = t.Positive(v), negative = t.Negative(v);
     for (int i = 0; i < t.pixels; ++i) {
-      const auto real = output.Real(d, t.Sum(i, v), positive, negative, t.Addend(i, v));
-      float* out = static_cast<float*>(t.row.out) + (t.first + i) * t.row.out_stride;
-      if (t.gemm.store == QuantizedStore::kFloats) {
-        hn::StoreU(real, df, out + channel / kSumLanes * t.row.plane_stride);
-        continue;
-      }
       HWY_ALIGN float lanes[kSumLanes];
-      hn::Store(real, df, lanes);
+      hn::Store(output.Real(d, t.Sum(i, v), positive, negative, t.Addend(i, v)), df, lanes);
+      float* out = static_cast<float*>(t.row.out) + (t.first + i) * t.row.out_stride;
       for (std::int64_t c = 0; c < channels; ++c) {
         out[(channel + c) * t.row.plane_stride] = lanes[c];
       }
@@ -190,8 +205,9 @@ StoreFn FindStoreOfForm(QuantizedStore store, int vectors) {
 }
 
 inline StoreFn FindStore(const QuantizedGemm& gemm, int vectors) {
-  if (gemm.store == QuantizedStore::kFloats || gemm.store == QuantizedStore::kPlanes) {
-    return StoreFloats;
+  if (gemm.store == QuantizedStore::kPlanes) return StorePlanes;
+  if (gemm.store == QuantizedStore::kFloats) {
+    return gemm.epilogue.has_addend ? StoreFloats<true> : StoreFloats<false>;
   }
   return WithForm(gemm.epilogue, [&](auto form) -> StoreFn {
     return FindStoreOfForm<decltype(form)::value>(gemm.store, vectors);

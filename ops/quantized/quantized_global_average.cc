@@ -29,25 +29,71 @@ void AddPixels(D d, const std::uint8_t* pixels, std::int64_t pixel_stride, std::
   for (std::int64_t c = 0; c < channels; ++c) sums[c] += lanes[c];
 }
 
+// Pixels whose sums fit into 31 bits.
+constexpr std::int64_t kPart = std::int64_t{1} << 22;
+
+// The same for d's lanes of bytes, one of them each channel.
+template <class D8>
+void AddBytePixels([[maybe_unused]] D8 d8, const std::uint8_t* pixels, std::int64_t pixel_stride,
+                   std::int64_t count, std::int64_t channels, std::int64_t* sums) {
+#if HWY_TARGET != HWY_SCALAR
+  const hn::Repartition<std::uint16_t, D8> d16;
+  constexpr std::int64_t kFit = 257;  // pixels whose sums fit into 16 bits
+  HWY_ALIGN std::uint16_t lanes[2][hn::MaxLanes(d16)];
+  for (std::int64_t x = 0; x < count; x += kFit) {
+    auto even = hn::Zero(d16), odd = hn::Zero(d16);
+    const std::int64_t end = std::min(count, x + kFit);
+    for (std::int64_t i = x; i < end; ++i) {
+      const auto pair = hn::BitCast(d16, hn::LoadU(d8, pixels + i * pixel_stride));
+      even = hn::Add(even, hn::And(pair, hn::Set(d16, 0xFF)));
+      odd = hn::Add(odd, hn::ShiftRight<8>(pair));
+    }
+    hn::Store(even, d16, lanes[0]);
+    hn::Store(odd, d16, lanes[1]);
+    for (std::int64_t c = 0; c < channels; ++c) sums[c] += lanes[c % 2][c / 2];
+  }
+#else
+  static_cast<void>(pixels), static_cast<void>(pixel_stride), static_cast<void>(count);
+  static_cast<void>(channels), static_cast<void>(sums);
+#endif
+}
+
 void SumOfTarget(const std::uint8_t* pixels, std::int64_t pixel_stride, std::int64_t count,
                  std::int64_t channels, std::int64_t* sums) {
   std::fill_n(sums, channels, 0);
-  constexpr std::int64_t kPart = std::int64_t{1} << 22;  // whose sums fit into 31 bits
-  for (std::int64_t x = 0; x < count; x += kPart) {
-    const std::uint8_t* part = pixels + x * pixel_stride;
-    const std::int64_t n = std::min(kPart, count - x);
-    const auto add = [&](auto d) HWY_ATTR {
-      const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  if (HWY_TARGET == HWY_SCALAR || pixel_stride == 4) {
+    const hn::CappedTag<std::int32_t, 4> d;
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+    for (std::int64_t x = 0; x < count; x += kPart) {
       for (std::int64_t c = 0; c < channels; c += lanes) {
-        AddPixels(d, part + c, pixel_stride, n, std::min(lanes, channels - c), sums + c);
+        AddPixels(d, pixels + x * pixel_stride + c, pixel_stride, std::min(kPart, count - x),
+                  std::min(lanes, channels - c), sums + c);
       }
-    };
-    if (pixel_stride == 4) {
-      add(hn::CappedTag<std::int32_t, 4>());
-    } else {
-      add(hn::ScalableTag<std::int32_t>());
     }
+    return;
   }
+  // Pixels are multiples of 16 bytes. Of small ones a vector takes several.
+  constexpr std::int64_t kVector = hn::MaxLanes(hn::ScalableTag<std::uint8_t>());
+  if (pixel_stride < kVector && kVector % pixel_stride == 0) {
+    std::int64_t lanes[kVector] = {};
+    const std::int64_t vectors = count * pixel_stride / kVector;
+    AddBytePixels(hn::ScalableTag<std::uint8_t>(), pixels, kVector, vectors, kVector, lanes);
+    for (std::int64_t i = 0; i < kVector; ++i) {
+      if (i % pixel_stride < channels) sums[i % pixel_stride] += lanes[i];
+    }
+    pixels += vectors * kVector;
+    count -= vectors * kVector / pixel_stride;
+  }
+  std::int64_t c = 0;
+  const auto add = [&](auto d8) HWY_ATTR {
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(d8));
+    for (; c + lanes <= channels || (lanes <= 16 && c < channels); c += lanes) {
+      AddBytePixels(d8, pixels + c, pixel_stride, count, std::min(lanes, channels - c), sums + c);
+    }
+  };
+  add(hn::ScalableTag<std::uint8_t>());
+  add(hn::CappedTag<std::uint8_t, 32>());
+  add(hn::CappedTag<std::uint8_t, 16>());
 }
 
 }  // namespace tessera::HWY_NAMESPACE

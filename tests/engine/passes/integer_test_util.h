@@ -48,8 +48,9 @@ inline void ExpectWithinOneStep(const TestModel& m, float step = kOut.scale) {
 // For what computes the same numbers.
 inline void ExpectSame(const TestModel& m) { EXPECT_EQ(DifferenceFromFloat(m), 0); }
 
+// Without the later pass by which a convolution would quantise x.
 inline int Steps(const TestModel& m, const std::string& type) {
-  return CountSteps(m, type, {}, kShape);
+  return CountSteps(m, type, {.disabled_passes = {"quantize-in-conv"}}, kShape);
 }
 
 // x -> Q -> DQ -> a.

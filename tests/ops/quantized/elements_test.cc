@@ -222,6 +222,22 @@ TEST(QuantizedGlobalAverage, LargeImages) {
             (F32{255 * pixels * (1 / pixels)}));
 }
 
+// Sums of many pixels of 255 are beyond 16 bits.
+TEST(QuantizedGlobalAverage, BrightImages) {
+  const std::int64_t side = 33, pixels = side * side;
+  for (const std::int64_t channels : {4, 16, 33, 80, 240}) {
+    Tensor x(DType::kUint8, {1, channels, side, side});
+    std::fill_n(x.data<std::uint8_t>(), x.size(), std::uint8_t{255});
+    OpCall call("QuantizedGlobalAverage");
+    call.In(std::move(x)).Attr("x_scale", 1.0f).Attr("x_zero_point", 0);
+    const float expected = static_cast<float>(255 * pixels) * (1.0f / static_cast<float>(pixels));
+    OnEveryTarget([&] {
+      EXPECT_EQ(ToVector<float>(call.Run({.blocked = true, .constant = false})[0]),
+                F32(static_cast<std::size_t>(channels), expected));
+    });
+  }
+}
+
 TEST(QuantizedGlobalAverage, RefusesEmptyImages) {
   OpCall call("QuantizedGlobalAverage");
   call.In(Tensor(DType::kUint8, {1, 3, 0, 4}));

@@ -106,7 +106,7 @@ TEST_F(QuantizedEpilogueTest, VectorsGiveTheBytesOfTheDefinition) {
     return list[random() % sizeof...(values)];
   };
   std::map<QuantizedForm, int> forms;
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < 600; ++round) {
     QuantizedConvParams p;
     p.conv = {};
     p.conv.out_channels = kChannels;
@@ -161,7 +161,7 @@ TEST_F(QuantizedEpilogueTest, VectorsGiveTheBytesOfTheDefinition) {
       }
     }
   }
-  EXPECT_EQ(forms.size(), 4);
+  EXPECT_EQ(forms.size(), 5);
   for (const auto& [form, rounds] : forms) EXPECT_GT(rounds, 20);
 }
 
@@ -250,6 +250,11 @@ TEST_F(QuantizedEpilogueTest, SaturationAloneIsForSmallFactors) {
         std::make_shared<const Tensor>(Tensor::FromVector<std::int8_t>({1, 1, 1, 1}, {1})),
         std::make_shared<const Tensor>(Tensor::FromVector<float>({1}, {scale})), nullptr, nullptr};
     EXPECT_EQ(QuantizedEpilogue(p, constants, 16).form, form) << scale;
+    p.conv.epilogue.activation = Activation::kHardSwish;
+    EXPECT_EQ(QuantizedEpilogue(p, constants, 16).form, form == QuantizedForm::kLinear
+                                                            ? QuantizedForm::kHardSwish
+                                                            : QuantizedForm::kWideHardSwish)
+        << scale;
   }
 }
 

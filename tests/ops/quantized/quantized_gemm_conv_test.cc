@@ -1,11 +1,14 @@
 // The convolution as a product of pixels against plain loops, on every target.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <limits>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "ops/quantize.h"
 #include "ops/quantized/quantized_conv.h"
 #include "tests/every_target.h"
 #include "tests/ops/byte_tensors.h"
@@ -100,6 +103,44 @@ class QuantizedGemmConvTest : public testing::Test {
     });
   }
 
+  // The same of floats, which become x: by this kernel, and by plain loops.
+  void CheckFloats(QuantizedConvCase c) {
+    ASSERT_TRUE(CanQuantizeInput(c.params.conv));
+    c.params.x.scale = Pick({0.01f, 0.5f, 0.3f});
+    const GuardedTensor x(DType::kFloat32, c.x.shape(), Layout::kRowMajor);
+    for (std::int64_t i = 0; i < c.x.size(); ++i) {
+      constexpr float kInfinity = std::numeric_limits<float>::infinity();
+      // In units of x's scale; many are halfway between integers.
+      const float q = static_cast<float>(random_() % 1200) / 2 - 300;
+      const float real = Pick({q, q, q * 0.999f, -q / 7, 0.0f, 1e30f, kInfinity, -kInfinity,
+                               std::numeric_limits<float>::quiet_NaN()}) *
+                         c.params.x.scale;
+      x.data<float>()[i] = real;
+      c.x.data<std::uint8_t>()[i] =
+          RoundAndSaturate<std::uint8_t>(real / c.params.x.scale, c.params.x.zero_point);
+    }
+    SCOPED_TRACE(ToString(c));
+    const Tensor expected = ReferenceResult(c);
+    const GuardedTensor addend(c.params.has_addend ? ToChannelsLast(c.addend) : c.x.Clone());
+    const Layout layout = c.params.to_float ? Layout::kRowMajor : Layout::kChannelsLast;
+    c.params.from_float = true;
+    OnEveryTarget([&] {
+      PackCache packs;
+      const auto kernel = MakeQuantizedGemmConv(c.params, c.constants, layout, packs);
+      for (const int threads : {1, 3}) {
+        const GuardedTensor y(expected.dtype(), expected.shape(), layout, 0x5A);
+        Run(*kernel,
+            QuantizedConvInputs(x.view(), c.params.has_addend ? addend.view() : TensorView{}), y,
+            threads);
+        ExpectSameBytes(expected, y.Copy());
+      }
+    });
+    const GuardedTensor y(expected.dtype(), expected.shape(), Layout::kRowMajor);
+    Run(*MakeReferenceQuantizedConv(c.params, c.constants),
+        QuantizedConvInputs(x.view(), c.params.has_addend ? c.addend.view() : TensorView{}), y, 1);
+    ExpectSameBytes(expected, y.Copy());
+  }
+
   static void Run(const Kernel& kernel, const std::vector<TensorView>& inputs,
                   const GuardedTensor& y, int threads) {
     TestThreads team(threads);
@@ -121,6 +162,10 @@ TEST_F(QuantizedGemmConvTest, LayersOfNetworks) {
   const Layer layers[] = {
       {1, 3, 17, 33, 16, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1},
       {1, 3, 4, 350, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
+      {1, 3, 19, 141, 16, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1},
+      {2, 1, 9, 70, 12, 3, 2, 1, 1, 2, 1, 3, 1, 2, 4},
+      {1, 64, 3, 70, 16, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
+      {1, 20, 1, 130, 10, 1, 1},
       {1, 64, 7, 21, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
       {1, 48, 5, 40, 48, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
       {1, 32, 9, 12, 64, 5, 5, 2, 2, 1, 1, 2, 2, 2, 2},
@@ -138,6 +183,21 @@ TEST_F(QuantizedGemmConvTest, LayersOfNetworks) {
   for (const Layer& layer : layers) {
     for (int round = 0; round < 2 && !HasFatalFailure(); ++round) Check(MakeCase(layer));
   }
+}
+
+TEST_F(QuantizedGemmConvTest, FloatsAreQuantisedFirst) {
+  for (int round = 0; round < 40 && !HasFatalFailure(); ++round) {
+    Layer layer = RandomLayer();
+    layer.channels = UpTo(4);
+    if (round % 2 == 0) layer.kernel_h = 3, layer.dilation_w = 1;  // rows may be stacked
+    layer.height = std::max(layer.height, (layer.kernel_h - 1) * layer.dilation_h + UpTo(40));
+    layer.width = std::max(layer.width, (layer.kernel_w - 1) * layer.dilation_w + UpTo(70));
+    layer.out_channels = std::min<std::int64_t>(layer.out_channels, 20);
+    CheckFloats(MakeCase(layer));
+  }
+  CheckFloats(MakeCase({1, 3, 63, 255, 16, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1}));
+  CheckFloats(MakeCase({2, 3, 40, 330, 5, 3, 3, 1, 1, 2, 1, 1, 1, 1, 1}));
+  CheckFloats(MakeCase({0, 3, 5, 5, 16, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1}));
 }
 
 TEST_F(QuantizedGemmConvTest, NoImages) {
