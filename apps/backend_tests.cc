@@ -14,6 +14,7 @@
 #include "engine/unsupported.h"
 #include "ops/error.h"
 #include "pipeline/display_name.h"
+#include "simd/memory_limit.h"
 
 namespace tessera {
 namespace {
@@ -109,8 +110,8 @@ BackendResult Run(const BackendTest& test, Parallel& parallel) {
     return result;
   } catch (const Unsupported& error) {
     return end(BackendOutcome::kNotSupported, error.what());
-  } catch (const std::bad_alloc&) {
-    return end(BackendOutcome::kFailed, "not enough memory");
+  } catch (const std::bad_alloc& error) {
+    return end(BackendOutcome::kFailed, MemoryMessage(error).c_str());
   } catch (const std::exception& error) {
     return end(BackendOutcome::kFailed, error.what());
   }

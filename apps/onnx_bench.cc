@@ -16,6 +16,7 @@
 #include "apps/bench_input.h"
 #include "apps/bench_passes.h"
 #include "apps/bench_report.h"
+#include "apps/program.h"
 #include "engine/model_file.h"
 #include "engine/onnx_export.h"
 #include "engine/session.h"
@@ -26,6 +27,7 @@
 #include "pipeline/display_name.h"
 #include "pipeline/require_system.h"
 #include "simd/cpu_target.h"
+#include "simd/memory_limit.h"
 
 namespace tessera {
 namespace {
@@ -34,6 +36,7 @@ struct Arguments {
   std::string model;
   std::vector<std::string> inputs, disabled_passes;
   int threads = 1, iterations = 1, warmup = 0;
+  std::size_t max_memory_mb = 0;  // 0: DefaultMaxMemory
   std::string dump, trace, export_to;
   std::string backend_tests, filter;
   bool reference = false, profile = false, json = false, ops = false, passes = false;
@@ -206,15 +209,12 @@ int RunBackendTests(const Arguments& arguments) {
   return counts.failed > 0 ? 1 : 0;
 }
 
-int Fail(const std::string& message) {
-  std::fprintf(stderr, "onnx-bench: %s\n", OneLine(message).c_str());
-  return 2;
-}
-
 }  // namespace
 }  // namespace tessera
 
 int main(int argc, char** argv) {
+  tessera::OpenStandardStreams();
+  tessera::IgnoreSignalsOfWriting();
   tessera::Arguments arguments;
   CLI::App app("Runs and times an ONNX network.", "onnx-bench");
   CLI::Option* const model = app.add_option("MODEL", arguments.model,
@@ -228,6 +228,9 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1000000));
   app.add_option("--warmup", arguments.warmup, "Runs before those (default 0)")
       ->check(CLI::Range(0, 1000000));
+  app.add_option("--max-memory", arguments.max_memory_mb,
+                 "MB; networks that would take more are refused (default: 80 % of what there is)")
+      ->check(CLI::Range(1, 1 << 30));
   app.add_option("--dump", arguments.dump, "Folder for the outputs, NAME.f32 each");
   app.add_option("--export", arguments.export_to,
                  "File (.onnx) that the model is written to as ONNX, instead of being run");
@@ -254,9 +257,11 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    return tessera::Fail(error.what());
+    return tessera::Fail(tessera::kWrongUsage, error.what());
   }
   try {
+    const std::size_t max_memory = arguments.max_memory_mb << 20;
+    const tessera::MemoryScope scope(max_memory != 0 ? max_memory : tessera::DefaultMaxMemory());
     if (arguments.ops) {
       tessera::PrintOps();
       return 0;
@@ -269,9 +274,9 @@ int main(int argc, char** argv) {
     tessera::Require(!arguments.model.empty(), "MODEL is required");
     tessera::Run(arguments);
     return 0;
-  } catch (const std::bad_alloc&) {
-    return tessera::Fail("not enough memory");
+  } catch (const std::bad_alloc& error) {
+    return tessera::Fail(tessera::kWrongUsage, tessera::MemoryMessage(error));
   } catch (const std::exception& error) {
-    return tessera::Fail(error.what());
+    return tessera::Fail(tessera::kWrongUsage, error.what());
   }
 }

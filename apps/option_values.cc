@@ -101,4 +101,15 @@ void AddInitialBox(Options& options, std::optional<Box>& box, std::filesystem::p
                take, "Box of the target in the first frame, in pixels");
 }
 
+void AddMaxMemory(Options& options, std::size_t& bytes) {
+  constexpr int kMostMegabytes = 1 << 30;
+  const auto take = [&bytes](const std::string& text) {
+    const std::optional<int> megabytes = ReadNumber(text, 1, kMostMegabytes);
+    if (megabytes) bytes = static_cast<std::size_t>(*megabytes) << 20;
+    return megabytes.has_value();
+  };
+  options.Text("--max-memory", "MB", StrCat("a whole number from 1 to ", kMostMegabytes), take,
+               "Refuse networks that would take more (default: 80 % of what there is)");
+}
+
 }  // namespace tessera

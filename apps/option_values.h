@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -31,5 +32,8 @@ std::optional<Workers> ReadWorkers(std::string_view text);
 // locale), or the name of a file for ReadBox. Sets one of the two; wrong are numbers that are no
 // box and empty boxes.
 void AddInitialBox(Options& options, std::optional<Box>& box, std::filesystem::path& file);
+
+// Adds --max-memory, for the MemoryScope that networks are loaded and run in: sets the bytes.
+void AddMaxMemory(Options& options, std::size_t& bytes);
 
 }  // namespace tessera

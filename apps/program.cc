@@ -6,8 +6,10 @@
 #include <csignal>
 #include <cstdio>
 #include <iostream>
+#include <new>
 
 #include "apps/message.h"
+#include "simd/memory_limit.h"
 
 namespace tessera {
 
@@ -28,6 +30,11 @@ void IgnoreSignalsOfWriting() {
 int Fail(ExitCode code, std::string_view message) {
   Say(message);
   return code;
+}
+
+int Fail(const std::exception& error) {
+  const auto* memory = dynamic_cast<const std::bad_alloc*>(&error);
+  return Fail(kInputFailed, memory != nullptr ? MemoryMessage(*memory) : error.what());
 }
 
 void ExitAtOnce(int code) {

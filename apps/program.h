@@ -1,6 +1,7 @@
 // How programs begin and end.
 #pragma once
 
+#include <exception>
 #include <string_view>
 
 namespace tessera {
@@ -21,6 +22,9 @@ int Fail(ExitCode code, std::string_view message);
 // Ends the process without waiting for threads that are left behind. Outputs are complete by then,
 // and what was printed has been flushed.
 [[noreturn]] void ExitAtOnce(int code);
+
+// The same for what reaches main: an input failed. Lack of memory says that it is that.
+int Fail(const std::exception& error);
 
 // What was printed is a result: returns `code` if it has arrived, else the program has failed.
 int FinishPrinting(int code = kDone);

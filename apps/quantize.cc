@@ -20,6 +20,7 @@
 #include "apps/status_line.h"
 #include "engine/model_file.h"
 #include "engine/onnx_export.h"
+#include "engine/session.h"
 #include "engine/thread_team.h"
 #include "ops/error.h"
 #include "pipeline/atomic_file.h"
@@ -29,6 +30,7 @@
 #include "pipeline/quantization/quantize_network.h"
 #include "pipeline/require_system.h"
 #include "pipeline/tracking/ground_truth.h"
+#include "simd/memory_limit.h"
 
 namespace {
 
@@ -140,6 +142,7 @@ int Run(QuantizeArguments& arguments) {
   StatusLine status;
   const bool shows = !arguments.quiet && ::isatty(STDERR_FILENO) == 1;
   try {
+    const MemoryScope scope(arguments.max_memory != 0 ? arguments.max_memory : DefaultMaxMemory());
     CpuBudget::OfProcess().Limit(arguments.threads);
     CheckOutputs(arguments);
     std::vector<Part> parts;
@@ -200,6 +203,6 @@ int main(int argc, char** argv) {
     if (!arguments.print.empty()) return FinishPrinting();
     return Run(arguments);
   } catch (const std::exception& error) {
-    return Fail(kInputFailed, error.what());
+    return Fail(error);
   }
 }

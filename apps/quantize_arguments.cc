@@ -103,6 +103,7 @@ QuantizeArguments ParseQuantizeArguments(int argc, char** argv) {
   options.Group("Work");
   options.Whole("-t,--threads", "N", 1, kMaxThreads, arguments.threads,
                 "CPUs to use (default: all)");
+  AddMaxMemory(options, arguments.max_memory);
   options.Flag("--overwrite", arguments.overwrite, "Replace outputs that exist");
   options.Flag("-q,--quiet", arguments.quiet, "Say nothing but errors");
   arguments.print = options.Parse({argv + 1, argv + argc});

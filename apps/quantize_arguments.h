@@ -1,6 +1,7 @@
 // The command line of `quantize`.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -29,6 +30,7 @@ struct QuantizeArguments {
   std::optional<double> search;       // the most damage
 
   int threads = 1;
+  std::size_t max_memory = 0;  // bytes; 0: DefaultMaxMemory()
   bool overwrite = false, quiet = false;
 };
 

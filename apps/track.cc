@@ -18,6 +18,7 @@
 #include "apps/track_outputs.h"
 #include "apps/track_progress.h"
 #include "apps/track_window.h"
+#include "engine/session.h"
 #include "engine/thread_team.h"
 #include "ops/error.h"
 #include "pipeline/atomic_file.h"
@@ -31,6 +32,7 @@
 #include "pipeline/tracking/tracker.h"
 #include "pipeline/video/frame_sink.h"
 #include "pipeline/video/frame_source.h"
+#include "simd/memory_limit.h"
 
 namespace {
 
@@ -176,6 +178,7 @@ int Run(TrackArguments& arguments) {
     std::vector<TrackStep> reference;
     if (!arguments.steps_in.empty()) reference = ReadSteps(arguments.steps_in);
     if (arguments.display) ConnectToDisplay();
+    const MemoryScope scope(arguments.max_memory != 0 ? arguments.max_memory : DefaultMaxMemory());
     CpuBudget::OfProcess().Limit(arguments.threads);
     cv::setNumThreads(1);  // frames are read, drawn and written beside, by a thread each
     std::optional<Int8Tracker> int8;
@@ -247,6 +250,6 @@ int main(int argc, char** argv) {
     const int code = Run(arguments);
     ExitAtOnce(code);  // a source that hangs may have been left behind
   } catch (const std::exception& error) {
-    return Fail(kInputFailed, error.what());
+    return Fail(error);
   }
 }

@@ -37,6 +37,7 @@ void AddModelOptions(Options& options, TrackArguments& arguments) {
       "int8: quantise the networks by the first frames (default: fp32)");
   options.Whole("-t,--threads", "N", 1, kMaxThreads, arguments.threads,
                 "CPUs for the network (default: all); reading, writing come on top");
+  AddMaxMemory(options, arguments.max_memory);
 }
 
 void AddFrameOptions(Options& options, TrackArguments& arguments) {

@@ -1,6 +1,7 @@
 // The command line of `track`.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -22,6 +23,7 @@ struct TrackArguments {
   TrackerFiles tracker;
   bool int8 = false;  // it is to compute with 8-bit integers
   int threads = 1;
+  std::size_t max_memory = 0;  // bytes; 0: DefaultMaxMemory()
 
   // Of the target in the first frame: the box, or a file for pipeline's ReadBox.
   std::optional<Box> box;

@@ -22,6 +22,7 @@
 #include "apps/upscale_arguments.h"
 #include "apps/upscale_model.h"
 #include "apps/upscale_progress.h"
+#include "engine/session.h"
 #include "engine/thread_team.h"
 #include "ops/error.h"
 #include "pipeline/batch.h"
@@ -30,6 +31,7 @@
 #include "pipeline/format_text.h"
 #include "pipeline/limited_model.h"
 #include "pipeline/quantization/picture_samples.h"
+#include "simd/memory_limit.h"
 
 namespace {
 
@@ -130,6 +132,7 @@ int Run(UpscaleArguments& arguments) {
   UpscaleProgress* progress = nullptr;
   bool into_folder = false;
   try {
+    const MemoryScope scope(arguments.max_memory != 0 ? arguments.max_memory : DefaultMaxMemory());
     CpuBudget::OfProcess().Limit(arguments.tiles.threads);
     ChosenModel chosen(arguments.model, arguments.job.size.scale, arguments.int8);
     auto model = chosen.Load();
@@ -183,6 +186,6 @@ int main(int argc, char** argv) {
     const int code = Run(arguments);
     return arguments.dry_run ? FinishPrinting(code) : code;
   } catch (const std::exception& error) {
-    return Fail(kInputFailed, error.what());
+    return Fail(error);
   }
 }

@@ -146,6 +146,7 @@ void AddWorkOptions(Options& options, UpscaleArguments& arguments, Given& given)
                workers, "Tiles at a time; pictures at a time are L + S (default: 2)");
   options.Whole("--memory", "MB", 1, 1 << 30, given.memory_mb,
                 StrCat("For the pictures in work (default: ", given.memory_mb, ")"));
+  AddMaxMemory(options, arguments.max_memory);
   options.Whole("--max-pixels", "N", std::int64_t{1}, std::int64_t{1} << 40,
                 arguments.read.max_pixels, "Refuse inputs that are larger (default: 2^30)");
   const auto gpu = [](const std::string& text) { return text == "-1"; };
@@ -213,6 +214,9 @@ void Finish(Given& given, UpscaleArguments& arguments) {
   if (given.overwrite) arguments.list.existing = Existing::kOverwrite;
   if (given.skip_existing) arguments.list.existing = Existing::kSkip;
   arguments.tiles.memory_bytes = static_cast<std::size_t>(given.memory_mb) << 20;
+  if (arguments.max_memory != 0) {  // half of it is for weights, and for what is read and written
+    arguments.tiles.memory_bytes = std::min(arguments.tiles.memory_bytes, arguments.max_memory / 2);
+  }
   // Each picture in work has a thread.
   arguments.files = std::min(2, arguments.tiles.threads);
   if (given.workers) {

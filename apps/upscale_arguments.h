@@ -27,7 +27,8 @@ struct UpscaleArguments {
   bool background_given = false;
   TileOptions tiles;
   ReadOptions read;
-  int files = 1;  // in work at a time
+  int files = 1;               // in work at a time
+  std::size_t max_memory = 0;  // bytes; 0: DefaultMaxMemory()
 
   bool dry_run = false;
   ProgressMode progress = ProgressMode::kAuto;

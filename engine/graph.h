@@ -11,6 +11,7 @@
 
 #include "engine/session.h"
 #include "ops/op.h"
+#include "simd/memory_limit.h"
 
 namespace tessera {
 
@@ -90,8 +91,8 @@ auto AtNode(const std::string& file, const Node& node, Inputs&& inputs, Work&& w
     return work();
   } catch (const Error& e) {
     FailAtNode(file, node, inputs(), e.what());
-  } catch (const std::bad_alloc&) {
-    FailAtNode(file, node, inputs(), "not enough memory");
+  } catch (const std::bad_alloc& e) {
+    FailAtNode(file, node, inputs(), MemoryMessage(e));
   } catch (const std::length_error&) {  // of a vector that could never be that long
     FailAtNode(file, node, inputs(), "not enough memory");
   }

@@ -339,7 +339,7 @@ void Network::Split(Graph graph, Program& program) {
 
 void Network::RunLater(Program& program, std::span<void* const> input_bytes,
                        std::vector<Tensor> known, std::vector<Tensor>& outputs, Parallel& parallel,
-                       Profiler& profiler) {
+                       Profiler& profiler, std::int64_t& iterations) {
   const Graph& graph = program.graph;
   std::vector<std::shared_ptr<Tensor>> values(graph.values.size());
   const auto at = [&](ValueId v) -> std::shared_ptr<Tensor>& {
@@ -370,7 +370,7 @@ void Network::RunLater(Program& program, std::span<void* const> input_bytes,
     const double start_ms = profiler.enabled() ? profiler.ElapsedMs() : 0;
     std::vector<TensorInfo> inputs;
     for (ValueId v : late.node().inputs) inputs.push_back(info(v));
-    std::vector<Tensor> made = late.Run(inputs, parallel);
+    std::vector<Tensor> made = late.Run(inputs, parallel, iterations);
     if (profiler.enabled()) profiler.Add(Describe(late.node(), inputs, made), start_ms);
     keep(late.node().outputs, made);
   }
@@ -378,7 +378,7 @@ void Network::RunLater(Program& program, std::span<void* const> input_bytes,
     std::vector<TensorView> inputs;
     for (ValueId v : program.rest->graph().inputs) inputs.push_back(view(v));
     std::vector<Tensor> made;
-    program.rest->Run(inputs, made, &parallel, profiler);
+    program.rest->Run(inputs, made, &parallel, profiler, iterations);
     keep(program.rest->graph().outputs, made);
   }
   outputs.resize(graph.outputs.size());
@@ -414,7 +414,7 @@ void Network::DropIdleStates() {
 }
 
 void Network::Run(std::span<const TensorView> inputs, std::vector<Tensor>& outputs,
-                  Parallel* parallel, Profiler& profiler) {
+                  Parallel* parallel, Profiler& profiler, std::int64_t& iterations) {
   const std::shared_ptr<Program> program = ProgramFor(inputs);
   const Plan& plan = program->plan;
   const FlushDenormals flush;
@@ -436,10 +436,11 @@ void Network::Run(std::span<const TensorView> inputs, std::vector<Tensor>& outpu
       std::vector<Tensor> known;
       Bind(plan, *state, inputs, known);
       RunSteps(graph_.file, plan, *state, threads, profiler);
-      RunLater(*program, state->input_bytes, std::move(known), outputs, threads, profiler);
+      RunLater(*program, state->input_bytes, std::move(known), outputs, threads, profiler,
+               iterations);
     }
-  } catch (const std::bad_alloc&) {
-    throw Error(StrCat(graph_.file, ": not enough memory to run (", plan.arena_bytes >> 20,
+  } catch (const std::bad_alloc& e) {
+    throw Error(StrCat(graph_.file, ": ", MemoryMessage(e), " to run (", plan.arena_bytes >> 20,
                        " MB of buffers)"));
   }
   program->Release(std::move(state));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -55,9 +56,15 @@ class Network {
 
   // Inputs in the order of graph().inputs, row-major. Outputs that have the right type and shape
   // are written in place if shapes do not depend on values, others replaced. Threads come from
-  // `parallel`, if it is null from the CPU budget.
+  // `parallel`, if it is null from the CPU budget. Adds the iterations of loops to `iterations`.
   void Run(std::span<const TensorView> inputs, std::vector<Tensor>& outputs, Parallel* parallel,
-           Profiler& profiler);
+           Profiler& profiler, std::int64_t& iterations);
+  // The same outside of any loop.
+  void Run(std::span<const TensorView> inputs, std::vector<Tensor>& outputs, Parallel* parallel,
+           Profiler& profiler) {
+    std::int64_t iterations = 0;
+    Run(inputs, outputs, parallel, profiler, iterations);
+  }
 
  private:
   struct Program;
@@ -66,7 +73,8 @@ class Network {
   std::shared_ptr<Program> MakeProgram(std::span<const TensorView> inputs);
   void Split(Graph graph, Program& program);
   void RunLater(Program& program, std::span<void* const> input_bytes, std::vector<Tensor> known,
-                std::vector<Tensor>& outputs, Parallel& parallel, Profiler& profiler);
+                std::vector<Tensor>& outputs, Parallel& parallel, Profiler& profiler,
+                std::int64_t& iterations);
   // Leaves few buffers of earlier runs, those of the last ones.
   void DropIdleStates();
   // Throws Error if output i is declared otherwise.

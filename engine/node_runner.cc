@@ -6,13 +6,12 @@
 #include <utility>
 
 #include "engine/infer.h"
+#include "engine/model_limits.h"
 #include "engine/network.h"
 
 namespace tessera {
 namespace {
 
-// A loop that goes on beyond this is taken for one that never ends.
-constexpr std::int64_t kMaxIterations = 1'000'000;
 constexpr int kBodyPlans = 8;
 
 // Inputs of a Loop, and of its body, before those that are carried from one iteration to the next.
@@ -75,12 +74,14 @@ NodeRunner::NodeRunner(const Graph& graph, const Node& node, const PlanOptions& 
 NodeRunner::~NodeRunner() = default;
 NodeRunner::NodeRunner(NodeRunner&&) noexcept = default;
 
-std::vector<Tensor> NodeRunner::Run(std::span<const TensorInfo> inputs, Parallel& parallel) const {
+std::vector<Tensor> NodeRunner::Run(std::span<const TensorInfo> inputs, Parallel& parallel,
+                                    std::int64_t& iterations) const {
   return AtNode(
       file_, node_, [&] { return inputs; },
       [&] {
         if (bodies_.empty()) return RunOperator(inputs, parallel);
-        return bodies_.size() == 2 ? RunIf(inputs, parallel) : RunLoop(inputs, parallel);
+        return bodies_.size() == 2 ? RunIf(inputs, parallel, iterations)
+                                   : RunLoop(inputs, parallel, iterations);
       });
 }
 
@@ -119,26 +120,27 @@ std::vector<Tensor> NodeRunner::RunOperator(std::span<const TensorInfo> inputs,
 }
 
 void NodeRunner::RunBody(const Body& body, std::span<const TensorView> inputs,
-                         std::vector<Tensor>& outputs, Parallel& parallel) const {
+                         std::vector<Tensor>& outputs, Parallel& parallel,
+                         std::int64_t& iterations) const {
   std::vector<TensorView> views;
   for (std::size_t i : body.arguments) views.push_back(inputs[i]);
   Profiler nobody(nullptr);
-  body.network->Run(views, outputs, &parallel, nobody);
+  body.network->Run(views, outputs, &parallel, nobody, iterations);
 }
 
-std::vector<Tensor> NodeRunner::RunIf(std::span<const TensorInfo> inputs,
-                                      Parallel& parallel) const {
+std::vector<Tensor> NodeRunner::RunIf(std::span<const TensorInfo> inputs, Parallel& parallel,
+                                      std::int64_t& iterations) const {
   std::vector<TensorView> views;
   for (const TensorInfo& in : inputs) views.push_back(in.constant->view());
   const bool holds = ConditionHolds(views[0]);
   const std::size_t first = holds ? 1 : 1 + node_.bodies[0]->inputs.size();
   std::vector<Tensor> outputs;
-  RunBody(bodies_[holds ? 0 : 1], std::span(views).subspan(first), outputs, parallel);
+  RunBody(bodies_[holds ? 0 : 1], std::span(views).subspan(first), outputs, parallel, iterations);
   return outputs;
 }
 
-std::vector<Tensor> NodeRunner::RunLoop(std::span<const TensorInfo> inputs,
-                                        Parallel& parallel) const {
+std::vector<Tensor> NodeRunner::RunLoop(std::span<const TensorInfo> inputs, Parallel& parallel,
+                                        std::int64_t& iterations) const {
   std::int64_t trips = std::numeric_limits<std::int64_t>::max();
   if (inputs[kLoopTripCount].present) {
     const std::vector<std::int64_t> value = ToInt64s(inputs[kLoopTripCount].constant->view());
@@ -164,9 +166,11 @@ std::vector<Tensor> NodeRunner::RunLoop(std::span<const TensorInfo> inputs,
   std::vector<Tensor> current, next;  // condition, carried values, scan outputs
   std::int64_t i = 0;
   for (; go_on && i < trips; ++i) {
-    Require(i < kMaxIterations, "the loop does not end within ", kMaxIterations, " iterations");
+    Require(++iterations <= kMaxLoopIterations,
+            "the loop, with those around it, does not end within ", kMaxLoopIterations,
+            " iterations");
     *iteration.data<std::int64_t>() = i;
-    RunBody(bodies_[0], views, next, parallel);
+    RunBody(bodies_[0], views, next, parallel, iterations);
     go_on = ConditionHolds(next[0].view());
     *condition.data<bool>() = go_on;
     for (std::size_t s = 0; s < scans; ++s) {

@@ -2,6 +2,7 @@
 // values (Reshape to a computed shape, NonZero, If, Loop).
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -28,8 +29,15 @@ class NodeRunner {
 
   // The outputs; not present where the node leaves them out. `inputs` are those of the node, all
   // of them constants, unless the node looks at shapes only. Throws Error about the node. Safe to
-  // call from several threads.
-  std::vector<Tensor> Run(std::span<const TensorInfo> inputs, Parallel& parallel) const;
+  // call from several threads. Adds the iterations of loops to `iterations`; Error beyond
+  // kMaxLoopIterations.
+  std::vector<Tensor> Run(std::span<const TensorInfo> inputs, Parallel& parallel,
+                          std::int64_t& iterations) const;
+  // The same outside of any loop.
+  std::vector<Tensor> Run(std::span<const TensorInfo> inputs, Parallel& parallel) const {
+    std::int64_t iterations = 0;
+    return Run(inputs, parallel, iterations);
+  }
 
  private:
   // A sub-graph, and where its inputs come from.
@@ -39,10 +47,12 @@ class NodeRunner {
   };
 
   std::vector<Tensor> RunOperator(std::span<const TensorInfo> inputs, Parallel& parallel) const;
-  std::vector<Tensor> RunIf(std::span<const TensorInfo> inputs, Parallel& parallel) const;
-  std::vector<Tensor> RunLoop(std::span<const TensorInfo> inputs, Parallel& parallel) const;
+  std::vector<Tensor> RunIf(std::span<const TensorInfo> inputs, Parallel& parallel,
+                            std::int64_t& iterations) const;
+  std::vector<Tensor> RunLoop(std::span<const TensorInfo> inputs, Parallel& parallel,
+                              std::int64_t& iterations) const;
   void RunBody(const Body& body, std::span<const TensorView> inputs, std::vector<Tensor>& outputs,
-               Parallel& parallel) const;
+               Parallel& parallel, std::int64_t& iterations) const;
 
   std::string file_;
   Node node_;

@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "engine/onnx_old_opsets.h"
+#include "engine/onnx_scan.h"
 #include "engine/onnx_tensor.h"
 #include "engine/open_file.h"
 
@@ -384,6 +385,12 @@ class Importer {
 Graph ImportOnnx(const std::filesystem::path& path) {
   std::ifstream in = OpenModelFile(path);
   CheckSize(std::filesystem::file_size(path), path.string());
+  {
+    google::protobuf::io::IstreamInputStream bytes(&in, /*block_size=*/1 << 16);
+    ScanOnnx(bytes, path.string());
+  }
+  in.clear();
+  in.seekg(0);
   google::protobuf::io::IstreamInputStream bytes(&in, /*block_size=*/1 << 16);
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   return Importer(path.string(), folder).Import(bytes);
@@ -392,6 +399,10 @@ Graph ImportOnnx(const std::filesystem::path& path) {
 Graph ImportOnnx(std::span<const std::byte> model, const std::string& name,
                  const std::filesystem::path& folder) {
   CheckSize(model.size(), name);
+  {
+    google::protobuf::io::ArrayInputStream bytes(model.data(), static_cast<int>(model.size()));
+    ScanOnnx(bytes, name);
+  }
   google::protobuf::io::ArrayInputStream bytes(model.data(), static_cast<int>(model.size()));
   return Importer(name, folder).Import(bytes);
 }

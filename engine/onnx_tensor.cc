@@ -28,6 +28,16 @@ void NormalizeBools(const Tensor& tensor) {
   for (std::uint8_t& byte : tensor.values<std::uint8_t>()) byte = byte != 0 ? 1 : 0;
 }
 
+// Whether a file that is there lies in `folder` or below, links followed.
+bool LiesWithin(const std::filesystem::path& file, const std::filesystem::path& folder) {
+  std::error_code error;
+  const std::filesystem::path target = std::filesystem::canonical(file, error);
+  if (error) return false;
+  const std::filesystem::path root = std::filesystem::canonical(folder, error);
+  return !error &&
+         std::mismatch(root.begin(), root.end(), target.begin(), target.end()).first == root.end();
+}
+
 Tensor ReadExternal(const onnx::TensorProto& proto, DType dtype, const Shape& shape,
                     const std::filesystem::path& folder, const std::string& what) {
   std::string location;
@@ -49,6 +59,8 @@ Tensor ReadExternal(const onnx::TensorProto& proto, DType dtype, const Shape& sh
   std::error_code error;
   Require(std::filesystem::is_regular_file(path, error), what, ": external data '", path.string(),
           "' cannot be opened: it is not a file");
+  Require(LiesWithin(path, folder), what, ": external data '", location,
+          "' is a link that leads out of the model's folder");
   const auto bytes =
       static_cast<std::int64_t>(shape.NumElements()) * static_cast<std::int64_t>(SizeOf(dtype));
   Require(length == -1 || length == bytes, what, ": external data of ", length, " bytes for ",

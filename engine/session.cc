@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <new>
+#include <stdexcept>
 
 #include "engine/blend.h"
 #include "engine/infer.h"
+#include "engine/memory_budget.h"
 #include "engine/model_file.h"
 #include "engine/network.h"
 #include "engine/onnx_import.h"
@@ -25,26 +27,50 @@ std::string OneLine(std::string text) {
   return text;
 }
 
-// What `work` returns. Its Errors are one line, and lack of memory is an Error about the file.
+// What `work` returns. Its Errors are one line, and lack of memory is an Error about the file; and
+// AlignedBuffers keep to `memory` bytes.
 template <typename Work>
-auto WithErrors(const std::string& file, Work&& work) {
+auto WithErrors(const std::string& file, std::size_t memory, Work&& work) {
+  const MemoryScope scope(memory);
   try {
     return work();
   } catch (const Unsupported& e) {
     throw Unsupported(OneLine(e.what()));
   } catch (const Error& e) {
     throw Error(OneLine(e.what()));
-  } catch (const std::bad_alloc&) {
-    throw Error(file + ": not enough memory");
+  } catch (const std::bad_alloc& e) {
+    throw Error(StrCat(file, ": ", MemoryMessage(e)));
+  } catch (const std::length_error&) {  // of a vector that could never be that long
+    throw Error(StrCat(file, ": not enough memory"));
   }
 }
 
+std::size_t MaxMemory(const SessionOptions& options) {
+  if (options.max_memory != 0) return options.max_memory;
+  const std::size_t outer = MemoryScope::Allowed();
+  return outer != 0 ? outer : DefaultMaxMemory();
+}
+
+// The same for what the options allow.
+template <typename Work>
+auto WithOptions(const std::string& file, const SessionOptions& options, Work&& work) {
+  return WithErrors(file, MemoryScope::Allowed(), [&] {
+    const MemoryScope scope(MaxMemory(options));
+    return work();
+  });
+}
+
+std::string NameOf(const ModelSource& source) {
+  const auto* path = std::get_if<std::filesystem::path>(&source);
+  return path != nullptr ? path->string() : std::get<ModelBytes>(source).name;
+}
+
 Graph ImportSource(const ModelSource& source) {
-  if (const auto* path = std::get_if<std::filesystem::path>(&source)) {
-    return WithErrors(path->string(), [&] { return ImportModel(*path); });
-  }
-  const ModelBytes& bytes = std::get<ModelBytes>(source);
-  return WithErrors(bytes.name, [&] { return ImportOnnx(bytes.onnx, bytes.name, {}); });
+  return WithErrors(NameOf(source), MemoryScope::Allowed(), [&] {
+    if (const auto* path = std::get_if<std::filesystem::path>(&source)) return ImportModel(*path);
+    const ModelBytes& bytes = std::get<ModelBytes>(source);
+    return ImportOnnx(bytes.onnx, bytes.name, {});
+  });
 }
 
 void CheckCpuTarget() {
@@ -56,6 +82,8 @@ void CheckCpuTarget() {
 }
 
 }  // namespace
+
+std::size_t DefaultMaxMemory() { return (AllocatedMemory() / 5 + AvailableMemory() / 5) * 4; }
 
 std::vector<std::string> PassNames() {
   std::vector<std::string> names;
@@ -99,6 +127,8 @@ struct Session::Impl {
 
   const PlanOptions plan_options;
   const int max_plans;
+  // That of the scope that this is made in, which is the whole's for a part.
+  const std::size_t memory = MemoryScope::Allowed();
   RewriteCounts rewrites;                  // of the passes after import
   const std::shared_ptr<PackCache> packs;  // those of a part are the whole's
   bool fixed_shapes = false;               // takes inputs of the declared shapes only
@@ -160,24 +190,23 @@ Session::~Session() = default;
 
 std::shared_ptr<Session> Session::Load(const std::filesystem::path& path,
                                        const SessionOptions& options) {
-  return WithErrors(path.string(), [&] {
+  return WithOptions(path.string(), options, [&] {
     return std::shared_ptr<Session>(new Session(Impl::Make(ImportModel(path), options)));
   });
 }
 
 std::shared_ptr<Session> Session::LoadFromMemory(std::span<const std::byte> model, std::string name,
                                                  const SessionOptions& options) {
-  return WithErrors(name, [&] {
+  return WithOptions(name, options, [&] {
     return std::shared_ptr<Session>(new Session(Impl::Make(ImportOnnx(model, name, {}), options)));
   });
 }
 
 std::shared_ptr<Session> Session::LoadBlend(const ModelSource& a, const ModelSource& b, float t,
                                             const SessionOptions& options) {
-  Graph graph = ImportSource(a);
-  const Graph other = ImportSource(b);
-  const std::string file = graph.file;
-  return WithErrors(file, [&] {
+  return WithOptions(NameOf(a), options, [&] {
+    Graph graph = ImportSource(a);
+    const Graph other = ImportSource(b);
     return std::shared_ptr<Session>(
         new Session(Impl::Make(BlendWeights(std::move(graph), other, t), options)));
   });
@@ -207,13 +236,14 @@ const std::vector<ValueDecl>& Session::inputs() const { return impl_->graph().in
 const std::vector<ValueDecl>& Session::outputs() const { return impl_->graph().output_decls; }
 
 std::vector<TensorView> Session::InferOutputs(std::span<const Shape> input_shapes) {
-  return WithErrors(impl_->graph().file,
+  return WithErrors(impl_->graph().file, impl_->memory,
                     [&] { return impl_->network.InferOutputs(impl_->Views(input_shapes)); });
 }
 
 std::vector<PassCount> Session::PassCounts(std::span<const Shape> input_shapes) {
-  RewriteCounts counts = WithErrors(
-      impl_->graph().file, [&] { return impl_->network.PlanRewrites(impl_->Views(input_shapes)); });
+  RewriteCounts counts = WithErrors(impl_->graph().file, impl_->memory, [&] {
+    return impl_->network.PlanRewrites(impl_->Views(input_shapes));
+  });
   counts.insert(impl_->rewrites.begin(), impl_->rewrites.end());
   std::vector<PassCount> list;
   for (const Pass& pass : AllPasses()) {
@@ -226,14 +256,14 @@ std::vector<PassCount> Session::PassCounts(std::span<const Shape> input_shapes) 
 }
 
 std::size_t Session::ArenaBytes(std::span<const Shape> input_shapes) {
-  return WithErrors(impl_->graph().file,
+  return WithErrors(impl_->graph().file, impl_->memory,
                     [&] { return impl_->network.ArenaBytes(impl_->Views(input_shapes)); });
 }
 
 Session::Parts Session::Split(std::string_view input, std::span<const Shape> input_shapes) {
   impl_->CheckShapes(input_shapes);
   const std::size_t index = impl_->InputIndex(input);
-  return WithErrors(impl_->graph().file, [&] {
+  return WithErrors(impl_->graph().file, impl_->memory, [&] {
     Graph graph = impl_->graph();
     InferShapes(graph, input_shapes);
     GraphParts parts = SplitAfterInput(graph, index);
@@ -249,7 +279,7 @@ std::optional<ReceptiveField> Session::FindReceptiveField(std::span<const Shape>
     if (!ShapesAreKnown(graph)) return std::nullopt;
     return tessera::FindReceptiveField(graph);
   };
-  return WithErrors(impl_->graph().file, [&]() -> std::optional<ReceptiveField> {
+  return WithErrors(impl_->graph().file, impl_->memory, [&]() -> std::optional<ReceptiveField> {
     const std::optional<ReceptiveField> field = field_at(input_shapes);
     if (!field || !ResizesToSizes(impl_->graph())) return field;
     // Sizes may follow the input's or not; those that do scale a slightly larger input alike.
@@ -288,7 +318,7 @@ void Session::Run(std::span<const NamedView> inputs, std::vector<Tensor>& output
   for (std::size_t i = 0; i < count; ++i) {
     Require(views[i].present(), graph.file, ": input '", graph.input_decls[i].name, "' is missing");
   }
-  WithErrors(graph.file, [&] {
+  WithErrors(graph.file, impl_->memory, [&] {
     Profiler profiler(profile);
     impl_->network.Run(views, outputs, parallel, profiler);
   });

@@ -30,7 +30,14 @@ struct SessionOptions {
   bool reference = false;
   // Plans (one per set of input shapes) that are kept, least recently used out first.
   int max_plans = 8;
+  // Bytes that the process may have allocated when the network is loaded and run: for weights,
+  // packed weights, the buffers of runs. What would take more is an Error that names both numbers.
+  // 0: the limit of the MemoryScope that the session is loaded in, else DefaultMaxMemory().
+  std::size_t max_memory = 0;
 };
+
+// 80 % of what this process has and may still take (engine/memory_budget.h).
+std::size_t DefaultMaxMemory();
 
 // Names of all passes that can be disabled.
 std::vector<std::string> PassNames();

@@ -3,6 +3,7 @@
 // https://onnx.ai/onnx/operators/onnx__Tile.html
 #include <vector>
 
+#include "ops/checked_math.h"
 #include "ops/op.h"
 #include "ops/strided_copy.h"
 
@@ -37,9 +38,7 @@ void InferTile(const InferContext& context) {
   for (int d = 0; d < out.rank(); ++d) {
     const std::int64_t n = repeats[static_cast<std::size_t>(d)];
     Require(n >= 0, "axis ", d, " cannot be repeated ", n, " times");
-    Require(n == 0 || out[d] <= INT64_MAX / n, "axis ", d, " of ", in.shape, " is too long, ", n,
-            " times");
-    out[d] *= n;
+    out[d] = CheckedMul(out[d], n);
   }
   context.SetOutput(0, in.dtype, out);
 }

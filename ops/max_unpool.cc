@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "ops/checked_math.h"
 #include "ops/elements.h"
 #include "ops/op.h"
 #include "ops/window.h"
@@ -25,7 +26,7 @@ Shape PooledFromShape(const OpNode& node, const Shape& x) {
   Shape out = x;
   for (int a = 0; a < axes; ++a) {
     const auto i = static_cast<std::size_t>(a);
-    out[a + 2] = (x[a + 2] - 1) * strides[i] + kernel[i] - pads[i] -
+    out[a + 2] = CheckedAdd(CheckedMul(x[a + 2] - 1, strides[i]), kernel[i]) - pads[i] -
                  pads[i + static_cast<std::size_t>(axes)];
     Require(out[a + 2] >= 0, "the pads are larger than all that ", x, " is unpooled to");
   }

@@ -14,6 +14,8 @@ namespace tessera {
 namespace {
 
 constexpr std::size_t kRois = 1, kBatchIndices = 2;
+// Along one axis of an output element: its cost is the square of them.
+constexpr int kMostSamples = 1 << 12;
 
 struct RoiRule {
   explicit RoiRule(const OpNode& node)
@@ -24,7 +26,8 @@ struct RoiRule {
     constexpr std::int64_t kMost = 1 << 16;
     Require(height >= 1 && height <= kMost && width >= 1 && width <= kMost, "an output of ", height,
             "x", width);
-    Require(sampling_ratio >= 0 && sampling_ratio <= kMost, "sampling_ratio ", sampling_ratio);
+    Require(sampling_ratio >= 0 && sampling_ratio <= kMostSamples, "sampling_ratio ",
+            sampling_ratio);
     const std::string mode = node.attributes.String("mode", "avg");
     Require(mode == "avg" || mode == "max", "unknown mode '", mode, "'");
     max = mode == "max";
@@ -110,8 +113,8 @@ class RoiAlignKernel final : public Kernel {
     Side side{begin, size / static_cast<C>(bins), rule_.sampling_ratio};
     if (side.samples == 0) {
       const C samples = std::ceil(side.bin);
-      Require(samples <= C{1 << 16}, "a region of ", static_cast<float>(size), " pixels");
-      side.samples = std::max<std::int64_t>(0, static_cast<std::int64_t>(samples));
+      Require(samples <= C{kMostSamples}, "a region of ", static_cast<float>(size), " pixels");
+      side.samples = static_cast<std::int64_t>(std::max(samples, C{0}));
     }
     return side;
   }

@@ -15,6 +15,7 @@
 #include "ops/error.h"
 #include "pipeline/atomic_file.h"
 #include "pipeline/display_name.h"
+#include "simd/memory_limit.h"
 
 namespace tessera {
 namespace {
@@ -76,8 +77,8 @@ class Batch {
         Upscale(file, std::move(entrance));
       } catch (const Error& error) {
         Failed(file, error.what());
-      } catch (const std::bad_alloc&) {
-        Failed(file, StrCat(InputName(files_[file].input), ": not enough memory"));
+      } catch (const std::bad_alloc& error) {
+        Failed(file, StrCat(InputName(files_[file].input), ": ", MemoryMessage(error)));
       } catch (const std::exception& error) {
         Failed(file, StrCat(InputName(files_[file].input), ": ", error.what()));
       }

@@ -1,5 +1,7 @@
 #include "simd/aligned_buffer.h"
 
+#include "simd/memory_limit.h"
+
 #ifdef __linux__
 #include <sys/mman.h>
 #endif
@@ -11,6 +13,7 @@ std::byte* AllocateAligned(std::size_t bytes) {
   const std::size_t alignment = bytes < kHugePage ? kAlignment : kHugePage;
   const std::size_t rounded = RoundUp(bytes, kAlignment);
   if (rounded < bytes) throw std::bad_alloc();
+  MemoryScope::Check(rounded);
   void* data = nullptr;
   if (posix_memalign(&data, alignment, rounded) != 0) throw std::bad_alloc();
 #ifdef __linux__

@@ -1,4 +1,4 @@
-// How often something allocates.
+// How often something allocates, and what it does when it cannot.
 #pragma once
 
 #include <functional>
@@ -25,5 +25,14 @@ inline constexpr bool kCountsAllocations = TESSERA_OWN_ALLOCATOR != 0;
 // Calls `work` and returns how many allocations the process made meanwhile, in whatever thread; 0
 // where they are not counted.
 int CountAllocations(const std::function<void()>& work);
+
+struct FailedAllocation {
+  bool happened = false;  // there were so many
+  int left = 0;           // allocations of the work that it has not freed
+};
+
+// Calls `work`, whose allocation number `n` (from 0; those of this thread count) finds no memory.
+// Nothing happens where allocations are not counted.
+FailedAllocation FailAllocation(int n, const std::function<void()>& work);
 
 }  // namespace tessera

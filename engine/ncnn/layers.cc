@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/checked_math.h"
+
 namespace tessera {
 
 int NcnnAxis(char name, int rank) {
@@ -16,9 +18,7 @@ std::int64_t NcnnProduct(std::span<const std::int64_t> dims) {
   std::int64_t product = 1;
   for (std::int64_t d : dims) {
     if (d < 0) return -1;
-    if (__builtin_mul_overflow(product, d, &product)) {
-      throw Error("a blob is too large");
-    }
+    product = CheckedMul(product, d);
   }
   return product;
 }

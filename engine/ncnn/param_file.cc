@@ -7,6 +7,7 @@
 #include <limits>
 #include <set>
 
+#include "engine/model_limits.h"
 #include "ops/error.h"
 
 namespace tessera {
@@ -28,6 +29,7 @@ class Parser {
     CheckMagic();
     Require(NextLine(), network_.file, ": ends after the first line");
     const std::int64_t layers = Count(Word("the number of layers"), "number of layers");
+    Require(layers <= kMaxNodes, network_.file, ": has more than ", kMaxNodes, " layers");
     const std::int64_t blobs = Count(Word("the number of blobs"), "number of blobs");
     Check(Rest().empty(), "'", Rest(), "' after the numbers of layers and blobs");
     while (NextLine()) {

@@ -31,11 +31,10 @@ ScaledConv AsScaledConv(const Graph& graph, ValueId id, const std::vector<int>& 
 
 int FuseResidual(Graph& graph) {
   int rewrites = 0;
-  // Fusing moves a convolution to the Add's place, so that indices are looked up anew each time.
+  auto producers = graph.Producers();
+  auto consumers = graph.Consumers();
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     if (graph.nodes[n].op.type != "Add") continue;
-    const auto producers = graph.Producers();
-    const auto consumers = graph.Consumers();
     const Node& add = graph.nodes[n];
     const ValueId out = add.outputs[0];
     ScaledConv best;
@@ -64,6 +63,9 @@ int FuseResidual(Graph& graph) {
     graph.nodes[static_cast<std::size_t>(best.conv)].outputs[0] = graph.AddValue("fused");
     graph.nodes[n] = MakeFusedConv(conv, epilogue, kNoValue, shortcut, out);
     ++rewrites;
+    // The convolution has moved to the Add's place.
+    producers = graph.Producers();
+    consumers = graph.Consumers();
   }
   return rewrites;
 }

@@ -16,6 +16,7 @@
 #include "ops/error.h"
 #include "pipeline/tracking/frame_lane.h"
 #include "pipeline/tracking/frame_reader.h"
+#include "simd/memory_limit.h"
 
 namespace tessera {
 namespace {
@@ -32,8 +33,8 @@ enum Stage : std::size_t { kReading, kTracking, kPainting, kWriting, kClosing, k
 std::string Reason(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
-  } catch (const std::bad_alloc&) {
-    return "not enough memory";
+  } catch (const std::bad_alloc& error) {
+    return MemoryMessage(error);
   } catch (const std::exception& error) {
     return error.what();
   }
