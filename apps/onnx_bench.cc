@@ -249,11 +249,13 @@ int main(int argc, char** argv) {
       ->excludes("--json", "--ops", "--backend-tests", "--export");
   app.add_option("--filter", arguments.filter, "Only those whose names hold this text")
       ->needs(backend_tests);
+  tessera::AddTargetOption(app);
+  tessera::AddVersionOption(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
     return app.exit(help);
-  } catch (const CLI::ParseError& error) {
+  } catch (const std::exception& error) {
     return tessera::Fail(error.what());
   }
   try {
