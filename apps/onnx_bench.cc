@@ -16,6 +16,7 @@
 #include "apps/bench_input.h"
 #include "apps/bench_passes.h"
 #include "apps/bench_report.h"
+#include "apps/target_option.h"
 #include "engine/model_file.h"
 #include "engine/onnx_export.h"
 #include "engine/session.h"
