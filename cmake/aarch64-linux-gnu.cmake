@@ -18,10 +18,3 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 set(ENV{PKG_CONFIG_SYSROOT_DIR} ${CMAKE_SYSROOT})
 set(ENV{PKG_CONFIG_LIBDIR}
   ${CMAKE_SYSROOT}/usr/lib/aarch64-linux-gnu/pkgconfig:${CMAKE_SYSROOT}/usr/share/pkgconfig)
-
-# Where Debian's alternatives would point to.
-set(private_libraries blas lapack)
-list(TRANSFORM private_libraries PREPEND ${CMAKE_SYSROOT}/usr/lib/aarch64-linux-gnu/)
-foreach(folder ${private_libraries})
-  string(APPEND CMAKE_EXE_LINKER_FLAGS_INIT " -Wl,-rpath-link,${folder}")
-endforeach()

@@ -34,9 +34,12 @@ make_sysroot() {
     libavcodec-dev libswscale-dev libavutil-dev libgtest-dev libgmock-dev
   find "$apt/cache/archives" -name '*.deb' -print0 |
     xargs -0 -P "$jobs" -I DEB dpkg-deb -x DEB "$sysroot"
-  find "$sysroot/usr/lib" -type l -lname '/lib/*' | while read -r link; do
+  # Links to /lib would lead out of it. Those of Debian's alternatives are missing.
+  libraries=$sysroot/usr/lib/aarch64-linux-gnu
+  find "$libraries" -type l -lname '/lib/*' | while read -r link; do
     ln -sfn "$sysroot$(readlink "$link")" "$link"
   done
+  ln -s blas/libblas.so.3 lapack/liblapack.so.3 "$libraries"
   rm -rf "$apt"
   touch "$sysroot/complete"
 }
