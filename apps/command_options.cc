@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "simd/cpu_target.h"
+#include "apps/target_option.h"
 
 namespace tessera {
 namespace {
@@ -93,11 +93,9 @@ void Options::Positional(const std::string& name, std::vector<std::filesystem::p
 
 std::string Options::Parse(std::vector<std::string> words) {
   CLI::App& app = impl_->app;
+  AddTargetOption(app)->group(group_);
   app.set_help_flag("-h,--help", "Show this")->group(group_);
-  app.set_version_flag("--version",
-                       StrCat(app.get_name(), " ", TESSERA_VERSION, " (", CpuTargetName(), ")"),
-                       "Show it")
-      ->group(group_);
+  AddVersionOption(app)->group(group_);
   std::ranges::transform(words, words.begin(), Marked);
   std::ranges::reverse(words);  // CLI11 takes the last one first
   try {

@@ -73,7 +73,8 @@ class Options {
     Text(names, type, wanted, take, help);
   }
 
-  // Adds --help and --version to the last group. Returns what they print, if they are asked for.
+  // Adds --target, --help and --version to the last group. Returns what the latter two print, if
+  // they are asked for.
   std::string Parse(std::vector<std::string> words);
 
  private:

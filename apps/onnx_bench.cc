@@ -17,6 +17,7 @@
 #include "apps/bench_passes.h"
 #include "apps/bench_report.h"
 #include "apps/program.h"
+#include "apps/target_option.h"
 #include "engine/model_file.h"
 #include "engine/onnx_export.h"
 #include "engine/session.h"
@@ -252,11 +253,13 @@ int main(int argc, char** argv) {
       ->excludes("--json", "--ops", "--backend-tests", "--export");
   app.add_option("--filter", arguments.filter, "Only those whose names hold this text")
       ->needs(backend_tests);
+  tessera::AddTargetOption(app);
+  tessera::AddVersionOption(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
     return app.exit(help);
-  } catch (const CLI::ParseError& error) {
+  } catch (const std::exception& error) {
     return tessera::Fail(tessera::kWrongUsage, error.what());
   }
   try {

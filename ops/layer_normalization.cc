@@ -11,8 +11,8 @@
 namespace tessera {
 namespace {
 
-constexpr std::size_t kScale = 1, kBias = 2;      // inputs
-constexpr std::size_t kMean = 1, kInvStdDev = 2;  // outputs
+constexpr std::size_t kScale = 1, kBias = 2;  // inputs
+constexpr std::size_t kMean = 1;              // output; the one after it is 1 / standard deviation
 
 int Axis(const OpNode& node, int rank) {
   return NormalizeAxis(node.attributes.Int("axis", -1), rank);

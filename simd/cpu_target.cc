@@ -137,8 +137,11 @@ std::vector<std::string> AvailableCpuTargets() {
 bool ForceCpuTarget(std::string_view name) {
   std::string wanted = Lower(name);
   if (wanted.starts_with("avx512")) wanted.replace(0, 6, "avx3");
-  // Highway has its baseline in two forms, of which a build holds one (a GCC bug breaks the other).
-  if (wanted == "scalar" || wanted == "emu128") wanted = Lower(hwy::TargetName(HWY_STATIC_TARGET));
+  // Highway has plain code in two forms, of which a build holds one (a GCC bug breaks the other),
+  // or none where every CPU has vectors.
+  if (wanted == "scalar" || wanted == "emu128") {
+    wanted = Lower(hwy::TargetName(HWY_BASELINE_SCALAR));
+  }
   if (wanted == "sse4.2") wanted = "sse4";
   for (const CpuTarget& target : RunnableCpuTargets()) {
     if (Lower(target.name()) != wanted) continue;

@@ -138,7 +138,7 @@ template <QuantizedForm kForm>
 void StoreFewBytes(const TileSums& t) {
   const SumTag d;
   const QuantizedOutput<kForm> output(t.gemm.epilogue);
-  std::uint8_t bytes[16];
+  std::uint8_t bytes[16] = {};
   for (int i = 0; i < t.pixels; ++i) {
     for (std::int64_t v = 0; v * kSumLanes < 4 && v < t.group.vectors; ++v) {
       output.Store(d, output.Round(d, t.Sum(i, v), t.Positive(v), t.Negative(v), t.Addend(i, v)),

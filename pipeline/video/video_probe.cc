@@ -71,7 +71,7 @@ double AnnouncedSeconds(const AVFormatContext& input, const AVStream& video) {
   if (input.duration_estimation_method != AVFMT_DURATION_FROM_STREAM) return 0;
   // A head that was never completed may claim any number of frames, and a length to match.
   if (input.pb != nullptr && video.nb_frames > ::avio_size(input.pb)) return 0;
-  double seconds = std::max(0.0, Seconds(input.duration, AV_TIME_BASE_Q));
+  double seconds = std::max(0.0, Seconds(input.duration, {1, AV_TIME_BASE}));
   // FFmpeg's length of an AVI is that of the part that is there.
   if (std::string_view(input.iformat->name) == "avi")
     seconds = std::max(seconds, Seconds(video.nb_frames, video.time_base));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <set>
 
@@ -215,12 +216,23 @@ TEST_F(OnnxBenchCommand, RunsOnTheInstructionSetThatIsAskedFor) {
   for (const std::string& target : AvailableCpuTargets()) {
     const ProgramResult result = RunProgram(arguments, {"TESSERA_TARGET=" + target});
     EXPECT_EQ(String(ParseJson(result.out), "target"), target);
+    std::string lower = target;
+    std::ranges::transform(lower, lower.begin(), ::tolower);
+    const std::string out =
+        Output({Network(), "--input", "x:1x3x8x8", "--json", "--target", lower});
+    EXPECT_EQ(String(ParseJson(out), "target"), target);
+    EXPECT_THAT(Output({"--version", "--target", lower}), HasSubstr("(" + target + ")"));
   }
   const ProgramResult unknown = RunProgram(arguments, {"TESSERA_TARGET=abacus"});
   EXPECT_EQ(unknown.exit_code, 2);
   EXPECT_THAT(unknown.err, HasSubstr("TESSERA_TARGET=abacus: no such instruction set here; "
                                      "there are " +
                                      AvailableCpuTargets().front()));
+  const ProgramResult unknown_option = RunProgram({"onnx-bench", "--ops", "--target", "abacus"});
+  EXPECT_EQ(unknown_option.exit_code, 2);
+  EXPECT_THAT(unknown_option.err, HasSubstr("--target abacus: no such instruction set here; "
+                                            "there are " +
+                                            AvailableCpuTargets().front()));
 }
 
 // Complete events of one thread, one after the other, as the Trace Event Format wants them.

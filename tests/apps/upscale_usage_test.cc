@@ -218,6 +218,8 @@ TEST_F(UpscaleCommand, VersionAndHelp) {
   for (const std::string& target : AvailableCpuTargets()) {
     EXPECT_THAT(RunProgram({"upscale", "--version"}, {"TESSERA_TARGET=" + target}).out,
                 HasSubstr("(" + target + ")"));
+    EXPECT_THAT(RunProgram({"upscale", "--version", "--target", target}).out,
+                HasSubstr("(" + target + ")"));
   }
   const ProgramResult help = RunProgram({"upscale", "--help"});
   EXPECT_EQ(help.exit_code, 0);

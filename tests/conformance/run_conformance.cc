@@ -4,7 +4,7 @@
 //
 // DATA/CATEGORY holds the tests. Prints what is not as it should be, and for each operator how many
 // tests that use it passed, failed and are not supported. Exit code 0 if all is as it should be, 1
-// if not, 77 (skipped) without data.
+// if not, 77 (skipped) without data or without the instruction set that TESSERA_TARGET names.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -16,6 +16,7 @@
 #include "apps/backend_tests.h"
 #include "engine/thread_team.h"
 #include "ops/error.h"
+#include "simd/cpu_target.h"
 #include "tests/conformance/exceptions.h"
 
 namespace tessera {
@@ -28,6 +29,10 @@ void Print(const std::string& line) {
 
 int Run(const std::filesystem::path& data, const std::string& category,
         const std::filesystem::path& exceptions_file) {
+  if (!MissingCpuTarget().empty()) {
+    Print("Skipped: this machine has no " + MissingCpuTarget());
+    return 77;
+  }
   if (!std::filesystem::is_directory(data)) {
     Print("Skipped: " + data.string() +
           " is not there. Debian's package libonnx-testdata installs ONNX's backend tests.");

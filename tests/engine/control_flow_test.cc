@@ -19,7 +19,6 @@ using testing::HasSubstr;
 using Ints = std::vector<std::int64_t>;
 constexpr auto kInt64 = onnx::TensorProto::INT64;
 constexpr auto kBool = onnx::TensorProto::BOOL;
-constexpr auto kFloat = onnx::TensorProto::FLOAT;
 constexpr auto kHalf = onnx::TensorProto::FLOAT16;
 
 template <typename T>

@@ -384,7 +384,10 @@ INSTANTIATE_TEST_SUITE_P(Pass, GoldenWithout, testing::ValuesIn(PassNames()),
 class GoldenOn : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override { ASSERT_TRUE(ForceCpuTarget(GetParam())); }
-  void TearDown() override { ForceCpuTarget(AvailableCpuTargets().front()); }
+  void TearDown() override { ForceCpuTarget(before_); }
+
+ private:
+  const std::string before_ = CpuTargetName();
 };
 
 TEST_P(GoldenOn, PublishedNetworksMatchOnnxRuntime) { CheckPublishedNetworks({}); }

@@ -9,10 +9,10 @@
 #include <cstddef>
 #include <filesystem>
 #include <limits>
-#include <memory>
 #include <string>
 
 #include "engine/cgroup.h"
+#include "simd/aligned_buffer.h"
 #include "tests/temporary_folder.h"
 
 namespace tessera {
@@ -132,10 +132,10 @@ std::array<std::size_t, 2> MemoryWithLimit(int resource, const char* key, std::s
     const rlimit limit{used + room, used + room};
     if (setrlimit(resource, &limit) != 0) _exit(1);
     memory[0] = AvailableMemory();
-    const auto block = std::make_unique<char[]>(taken);
+    const AlignedBuffer block(taken);  // Clang leaves out what the standard library would allocate
     memory[1] = AvailableMemory();
     const bool written = write(ends[1], memory.data(), sizeof(memory)) == sizeof(memory);
-    _exit(block != nullptr && written ? 0 : 1);
+    _exit(written ? 0 : 1);
   }
   close(ends[1]);
   if (read(ends[0], memory.data(), sizeof(memory)) != sizeof(memory)) memory = {};

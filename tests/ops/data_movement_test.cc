@@ -224,7 +224,9 @@ TEST(Slice, CutsBlockedChannelsBetweenBlocks) {
     const OpCall call = SliceOf(x, {begin}, {end}, {1});
     EXPECT_EQ(call.BlockedChoice().outputs[0], Layout::kBlocked);
     const Tensor y = call.RunOne(0);
-    ExpectElements(y, x, [&](const Ints& at) { return Ints{at[0], at[1] + begin, at[2], at[3]}; });
+    ExpectElements(y, x, [&, begin = begin](const Ints& at) {
+      return Ints{at[0], at[1] + begin, at[2], at[3]};
+    });
   }
   for (const OpCall& call : {SliceOf(x, {0}, {lanes}, {1}, {2}), SliceOf(x, {0}, {2}, {3}),
                              SliceOf(x, {0, 1}, {lanes, 5}, {1, 2}), SliceOf(x, {0}, {0}, {1})}) {
