@@ -215,6 +215,7 @@ int RunBackendTests(const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   tessera::OpenStandardStreams();
+  tessera::LoadUnwinder();
   tessera::IgnoreSignalsOfWriting();
   tessera::Arguments arguments;
   CLI::App app("Runs and times an ONNX network.", "onnx-bench");

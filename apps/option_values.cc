@@ -109,7 +109,7 @@ void AddMaxMemory(Options& options, std::size_t& bytes) {
     return megabytes.has_value();
   };
   options.Text("--max-memory", "MB", StrCat("a whole number from 1 to ", kMostMegabytes), take,
-               "Refuse networks that would take more (default: 80 % of what there is)");
+               "Refuse networks that take more (default: 80 % of what there is)");
 }
 
 }  // namespace tessera

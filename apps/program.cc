@@ -1,5 +1,6 @@
 #include "apps/program.h"
 
+#include <execinfo.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -20,6 +21,11 @@ void OpenStandardStreams() {
     const int flags = stream == STDIN_FILENO ? O_WRONLY : O_RDONLY;
     if (::open("/dev/null", flags) != stream) ::_exit(kInputFailed);
   }
+}
+
+void LoadUnwinder() {
+  void* frame = nullptr;
+  ::backtrace(&frame, 1);
 }
 
 void IgnoreSignalsOfWriting() {

@@ -190,6 +190,7 @@ int Run(QuantizeArguments& arguments) {
 
 int main(int argc, char** argv) {
   OpenStandardStreams();
+  LoadUnwinder();
   ExitCleanlyWhenInterrupted([] {});
   IgnoreSignalsOfWriting();
   try {

@@ -230,6 +230,7 @@ int Run(TrackArguments& arguments) {
 
 int main(int argc, char** argv) {
   OpenStandardStreams();
+  LoadUnwinder();
   StopWhenInterrupted([] {
     the_interrupt = true;
     the_stop = true;

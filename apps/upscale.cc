@@ -166,6 +166,7 @@ int Run(UpscaleArguments& arguments) {
 
 int main(int argc, char** argv) {
   OpenStandardStreams();
+  LoadUnwinder();
   ExitCleanlyWhenInterrupted([] {
     if (UpscaleProgress* progress = the_progress) progress->Interrupt();
   });

@@ -35,8 +35,10 @@ TEST(NcnnText, RefusesWhatIsNoNetwork) {
   EXPECT_THAT(FailureOf("7767517\n1\n"), HasSubstr("net.param:2: the number of blobs is missing"));
   EXPECT_THAT(FailureOf("7767517\n-1 1\n"), HasSubstr("'-1' is no number of layers"));
   EXPECT_THAT(FailureOf("7767517\n99999999999 1\n"), HasSubstr("is no integer of 32 bits"));
+  EXPECT_THAT(FailureOf("7767517\n50000 2147483647\nInput a 0 1 a\n"),
+              HasSubstr("ends after 1 of 50000 layers"));
   EXPECT_THAT(FailureOf("7767517\n2147483647 2147483647\nInput a 0 1 a\n"),
-              HasSubstr("ends after 1 of 2147483647 layers"));
+              HasSubstr("more than 50000 layers"));
   EXPECT_THAT(FailureOf("7767517\n1 1\nInput a 0 1 a\nReLU b 1 1 a b\n"),
               HasSubstr("net.param:4: the file promises 1 layers"));
   EXPECT_THAT(FailureOf("7767517\n2 1\nInput a 0 1 a\nReLU b 1 1 a b\n"),
