@@ -23,7 +23,8 @@ PARTS = (("mountain.png", 1, 92, 32), ("brushes.jpg", 2, 26, 24))
 
 
 def enlarge(program, sample, target, *options):
-    subprocess.run([program, sample, target, "--scale", str(SCALE), *options], check=True)
+    subprocess.run([program, sample, target, "--scale", str(SCALE), "-q",
+                    "--overwrite", *options], check=True)
     return Image.open(target).convert("RGB")
 
 

@@ -14,8 +14,8 @@
 namespace tessera {
 namespace {
 
-using ::testing::Contains;
 using ::testing::AnyOf;
+using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::Not;
