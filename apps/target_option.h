@@ -1,4 +1,4 @@
-// The options --target and --version of every program.
+// The options --target and --version of the programs for users.
 #pragma once
 
 #include <CLI/CLI.hpp>

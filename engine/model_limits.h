@@ -13,8 +13,7 @@ inline constexpr std::int64_t kMaxNodes = 50'000;
 // Bodies within bodies: each takes a piece of the stack, and a network of its own.
 inline constexpr int kMaxNesting = 8;
 
-// Iterations of all loops together, for one run of the outermost one: a loop that goes on is taken
-// for one that never ends.
+// Iterations of all loops of a run together: a loop that goes on is taken for one that never ends.
 inline constexpr std::int64_t kMaxLoopIterations = 1'000'000;
 
 }  // namespace tessera

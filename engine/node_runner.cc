@@ -167,7 +167,7 @@ std::vector<Tensor> NodeRunner::RunLoop(std::span<const TensorInfo> inputs, Para
   std::int64_t i = 0;
   for (; go_on && i < trips; ++i) {
     Require(++iterations <= kMaxLoopIterations,
-            "the loop, with those around it, does not end within ", kMaxLoopIterations,
+            "the loop, with the others of the run, does not end within ", kMaxLoopIterations,
             " iterations");
     *iteration.data<std::int64_t>() = i;
     RunBody(bodies_[0], views, next, parallel, iterations);

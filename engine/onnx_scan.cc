@@ -22,6 +22,8 @@ using google::protobuf::io::CodedInputStream;
 
 // About what protobuf allocates for a message or a string, however short.
 constexpr std::uint64_t kBytesPerField = 128;
+// A number by itself: of an unknown field, protobuf keeps field and value.
+constexpr std::uint64_t kBytesPerNumber = 16;
 // Integers of one byte each in the file, of eight in memory.
 constexpr std::uint64_t kMostGrowth = 8;
 constexpr std::uint64_t kCheckEvery = std::uint64_t{1} << 24;
@@ -42,9 +44,13 @@ class Scanner {
       ++nesting;
     }
     while (const std::uint32_t tag = in_.ReadTag()) {
-      if (WireFormatLite::GetTagWireType(tag) != WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
+      const auto type = WireFormatLite::GetTagWireType(tag);
+      if (type != WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
+        // ONNX has no groups. Parsing would keep all that is in one.
+        Require(type != WireFormatLite::WIRETYPE_START_GROUP, file_,
+                ": not an ONNX model, or unreadable (it holds groups)");
         if (!WireFormatLite::SkipField(&in_, tag)) return false;
-        Count(sizeof(std::uint64_t));
+        Count(kBytesPerNumber);
         continue;
       }
       std::uint32_t length = 0;

@@ -13,7 +13,8 @@ namespace tessera {
 namespace {
 
 constexpr std::size_t kMegabyte = std::size_t{1} << 20;
-// What is asked for between two looks at what there is, which cost some microseconds.
+// What is asked for between two looks at what there is, which cost some microseconds, and
+// milliseconds where the heap is in a hundred thousand pieces.
 constexpr std::size_t kCheckEvery = kMegabyte;
 
 // The one place where code as deep as a kernel's finds a limit.

@@ -68,8 +68,9 @@ Graph QuantizeLayers(const FloatNetwork& network, const std::vector<bool>& layer
   const Graph& graph = network.graph;
   const Placement placement =
       Place(graph, network.shapes, layers, network.calibration, options.format);
-  const ActivationParameters parameters = ChooseParameters(
-      graph, placement, network.calibration, options.method, options.percentile, options.clip_cost);
+  const ActivationParameters parameters =
+      ChooseParameters(graph, placement, network.calibration, options.method, options.percentile,
+                       options.clip_cost.value_or(kClipCost));
   WeightsByLayer weights;
   std::map<std::string, std::vector<double>, std::less<>> means;
   std::map<std::string, float, std::less<>> x_scales;
@@ -86,11 +87,11 @@ Graph QuantizeLayers(const FloatNetwork& network, const std::vector<bool>& layer
                           x_scales[name], options.clip_weights);
     });
   }
-  Graph quantized = InsertQdq(graph, placement, parameters, weights);
+  Graph quantized = InsertQdq(graph, network.shapes, placement, parameters, weights);
   if (options.correct_bias) {
     AdaptLayers(graph, quantized, samples, means, x_scales, options.fit_weights,
                 options.clip_weights, parallel, weights);
-    quantized = InsertQdq(graph, placement, parameters, weights);
+    quantized = InsertQdq(graph, network.shapes, placement, parameters, weights);
   }
   if (options.format == QuantizedFormat::kQLinear) UseQLinearConv(quantized);
   return quantized;

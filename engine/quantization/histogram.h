@@ -44,9 +44,11 @@ struct ValueRange {
   float low = 0, high = 0;
 };
 
+inline constexpr double kClipCost = 4;  // unless QuantizerOptions have another
+
 // `percentile` and `clip_cost` are those of QuantizerOptions.
 ValueRange ChooseRange(const Histogram& histogram, RangeMethod method, double percentile,
-                       double clip_cost = QuantizerOptions().clip_cost);
+                       double clip_cost = kClipCost);
 
 // uint8 that represents 0 exactly and covers the range but for half a step at either end.
 Quantization QuantizationOfRange(const ValueRange& range);

@@ -10,9 +10,10 @@ namespace {
 
 class QdqWriter {
  public:
-  QdqWriter(const Graph& graph, const Placement& placement, const ActivationParameters& parameters,
-            const WeightsByLayer& weights)
+  QdqWriter(const Graph& graph, const Graph& shapes, const Placement& placement,
+            const ActivationParameters& parameters, const WeightsByLayer& weights)
       : graph_(graph),
+        shapes_(shapes),
         out_(graph),
         placement_(placement),
         parameters_(parameters),
@@ -76,6 +77,9 @@ class QdqWriter {
         factors->shape() != Shape{factors->size(), 1, 1} || factors->size() == 1) {
       return nullptr;
     }
+    // The other factor has the same channels: none are made by broadcasting.
+    const TensorInfo& x = shapes_.value(node.inputs[0]).info;
+    if (!x.present || x.shape.rank() != 4 || x.shape[1] != factors->size()) return nullptr;
     const auto values = factors->values<const float>();
     return std::ranges::all_of(values, [](float f) { return f > 0; }) ? factors : nullptr;
   }
@@ -143,6 +147,7 @@ class QdqWriter {
   }
 
   const Graph& graph_;
+  const Graph& shapes_;
   Graph out_;
   const Placement& placement_;
   const ActivationParameters& parameters_;
@@ -177,9 +182,9 @@ ActivationParameters ChooseParameters(const Graph& graph, const Placement& place
   return parameters;
 }
 
-Graph InsertQdq(const Graph& graph, const Placement& placement,
+Graph InsertQdq(const Graph& graph, const Graph& shapes, const Placement& placement,
                 const ActivationParameters& parameters, const WeightsByLayer& weights) {
-  return QdqWriter(graph, placement, parameters, weights).Write();
+  return QdqWriter(graph, shapes, placement, parameters, weights).Write();
 }
 
 }  // namespace tessera

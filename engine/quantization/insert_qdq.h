@@ -23,8 +23,8 @@ ActivationParameters ChooseParameters(const Graph& graph, const Placement& place
 // these int8 weights and int32 biases before its quantised convolutions. A Mul by a positive factor
 // for each channel whose result is 8-bit becomes the scales of a QuantizeLinear along the channels;
 // the DequantizeLinear behind it has one scale, that of the product. Other nodes and their names
-// stay.
-Graph InsertQdq(const Graph& graph, const Placement& placement,
+// stay. `shapes` is the graph with its shapes.
+Graph InsertQdq(const Graph& graph, const Graph& shapes, const Placement& placement,
                 const ActivationParameters& parameters, const WeightsByLayer& weights);
 
 // DequantizeLinear -> Conv -> [Relu or Clip] -> QuantizeLinear of such a graph as QLinearConv,

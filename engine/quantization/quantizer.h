@@ -55,8 +55,8 @@ struct QuantizerOptions {
   RangeMethod method = RangeMethod::kMse;
   double percentile = 99.99;  // of kPercentile: what lies within the range, in percent
   // Of kMse and kEntropy: squared errors beyond the range count so many times, as other inputs than
-  // the samples go further beyond.
-  double clip_cost = 4;
+  // the samples go further beyond. Not given: 4, and 1.5 where QuantizeNetwork has pictures.
+  std::optional<double> clip_cost = {};
   // Convolutions that stay float, by the names of their nodes. Error for names that are none.
   std::set<std::string, std::less<>> excluded = {};
   bool equalize = true;

@@ -22,7 +22,9 @@ QuantizedModel QuantizeNetwork(const Graph& network, const Calibration& calibrat
   // trackers that clip as much lose what they follow.
   constexpr double kPictureClipCost = 1.5;
   QuantizerOptions options = given;
-  if (calibration.unit == DamageUnit::kDecibels) options.clip_cost = kPictureClipCost;
+  if (calibration.unit == DamageUnit::kDecibels && !options.clip_cost) {
+    options.clip_cost = kPictureClipCost;
+  }
   if (limit) {
     return QuantizeWithin(network, calibration.samples, calibration.tests, calibration.damage,
                           *limit, options, progress);

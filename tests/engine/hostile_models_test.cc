@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "engine/model_limits.h"
 #include "engine/ncnn_import.h"
+#include "engine/onnx_import.h"
 #include "engine/session.h"
 #include "ops/error.h"
 #include "simd/cpu_target.h"
@@ -158,6 +160,18 @@ TEST(MaxMemory, HoldsForWhatParsingTakes) {
   m.Input("x", {1}).Node("Relu", {"x"}, {"y"}).Output("y");
   for (int i = 0; i < 1'000'000; ++i) m.proto.mutable_graph()->add_value_info();
   EXPECT_THAT(LoadError(m, Megabytes(50)), NamesBothNumbers("test.onnx: "));
+}
+
+// Of a group, which ONNX has none of, parsing keeps every field.
+TEST(MaxMemory, HoldsForGroups) {
+  TestModel m;
+  m.Input("x", {1}).Node("Relu", {"x"}, {"y"}).Output("y");
+  std::string bytes = m.proto.SerializeAsString();
+  bytes += "\xDB\x3E";                                 // field 1003 begins a group
+  for (int i = 0; i < 1000; ++i) bytes += "\x08\x01";  // field 1 is 1
+  bytes += "\xDC\x3E";                                 // ends it
+  const auto import = [&] { ImportOnnx(std::as_bytes(std::span(bytes)), "test.onnx", {}); };
+  EXPECT_THAT(ErrorOf(import), testing::HasSubstr("test.onnx: not an ONNX model"));
 }
 
 TEST(MaxMemory, IsThatOfTheScopeUnlessOptionsSayMore) {

@@ -149,6 +149,17 @@ TEST(Quantizer, ConcatOfDifferentRanges) {
   EXPECT_EQ(CountNodes(g, "Mul"), 3);
 }
 
+// Grey becomes colours by a gain for each: the factors are no scales of its one channel.
+TEST(Quantizer, GainsThatMakeChannels) {
+  TestModel m;
+  m.Input("x", {1, 1, 16, 17}).Output("y").Floats("gain", {3, 1, 1}, {1, 0.5f, 2});
+  m.Noise("w1", {8, 3, 3, 3}).Noise("w2", {4, 8, 1, 1});
+  m.Node("Mul", {"x", "gain"}, {"g"}).Node("Conv", {"g", "w1"}, {"c"});
+  m.Node("Conv", {"c", "w2"}, {"y"});
+  const auto samples = NoiseSamples({1, 1, 16, 17}, 3);
+  EXPECT_LT(ErrorOf(m, Quantize(ImportTestModel(m), samples, {}), samples), 0.02);
+}
+
 TEST(Quantizer, ExcludedLayersStayAsTheyAre) {
   const Graph imported = ImportTestModel(Bottleneck());
   const auto samples = NoiseSamples({1, 3, 9, 9}, 2);
