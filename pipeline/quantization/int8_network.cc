@@ -15,7 +15,7 @@ namespace {
 
 // To be raised whenever the quantiser, or how it is used here, makes another network of the same
 // one: what earlier versions left in the cache is not found any more then.
-constexpr std::string_view kVersion = "2";
+constexpr std::string_view kVersion = "3";
 
 std::shared_ptr<Session> Load(const std::string& onnx, const std::string& name) {
   return Session::LoadFromMemory(std::as_bytes(std::span(onnx)), name);

@@ -5,6 +5,7 @@
 
 #include "ops/error.h"
 #include "pipeline/format_text.h"
+#include "pipeline/quantization/picture_samples.h"
 #include "pipeline/quantization/quantize_network.h"
 
 namespace tessera {
@@ -27,7 +28,11 @@ std::shared_ptr<Session> QuantizeForPictures(const Int8Network& network,
   constexpr std::size_t kTests = 4;
   Calibration calibration{
       .samples = std::move(samples), .damage = PictureDamage, .unit = DamageUnit::kDecibels};
+  // The first picture may be black or tiny, and what is kept is for all that come later.
+  const Shape tile = calibration.samples.at(0).at(0).shape();
+  calibration.samples.push_back(DrawnTile(tile));
   calibration.tests = SomeOf(calibration.samples, kTests);
+  calibration.tests.push_back(DrawnTile(tile));
   QuantizedModel model = QuantizeNetwork(network.graph(), calibration, std::nullopt, {});
   // Not a number is too much as well.
   const bool is_visible = !(PsnrOfDamage(model.damage) >= kVisiblePsnr);

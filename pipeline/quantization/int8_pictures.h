@@ -12,9 +12,9 @@ namespace tessera {
 // one: less can be seen.
 inline constexpr double kVisiblePsnr = 40;
 
-// Quantises the network by parts of a picture. If that is seen in the result on them, the layers
-// that do the most harm stay float. Keeps what comes out. Throws Error if the network cannot be
-// quantised.
+// Quantises the network by parts of a picture, and by a drawn one beside them. If that is seen in
+// the result on them, the layers that do the most harm stay float. Keeps what comes out. Throws
+// Error if the network cannot be quantised.
 std::shared_ptr<Session> QuantizeForPictures(const Int8Network& network,
                                              std::vector<Sample> samples, const Int8Note& note);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <random>
 
 #include "ops/error.h"
 #include "pipeline/input_stream.h"
@@ -96,6 +97,37 @@ std::vector<Sample> SampleTiles(PictureInput& input, const Shape& tile, int coun
 
 std::vector<Sample> SampleTiles(const Picture& picture, const Shape& tile, int count) {
   return CutTiles(picture, tile, count, [](std::int64_t, std::int64_t) {});
+}
+
+Sample DrawnTile(const Shape& tile) {
+  constexpr int kRectangles = 300;
+  constexpr unsigned kMostBrightness = 255;
+  std::minstd_rand random(1);
+  const std::int64_t height = tile[2], width = tile[3], planes = tile[0] * tile[1];
+  const auto below = [&random](std::int64_t n) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n));
+  };
+  // Small ones are many.
+  const auto size = [&](std::int64_t most) {
+    return 1 + below(1 + below(std::max<std::int64_t>(1, most)));
+  };
+  Tensor tensor(DType::kFloat32, tile);
+  std::ranges::fill(tensor.values<float>(), 0.5f);
+  for (int i = 0; i < kRectangles; ++i) {
+    const std::int64_t top = below(height), left = below(width);
+    const std::int64_t bottom = std::min(height, top + size(height / 2));
+    const std::int64_t right = std::min(width, left + size(width / 2));
+    for (std::int64_t plane = 0; plane < planes; ++plane) {
+      const auto value = static_cast<float>(random() % (kMostBrightness + 1)) / kMostBrightness;
+      for (std::int64_t y = top; y < bottom; ++y) {
+        float* row = tensor.data<float>() + (plane * height + y) * width;
+        std::fill(row + left, row + right, value);
+      }
+    }
+  }
+  Sample sample;
+  sample.push_back(std::move(tensor));
+  return sample;
 }
 
 std::optional<FileSamples> SampleFirst(std::span<const std::filesystem::path> files,

@@ -32,6 +32,10 @@ std::vector<Sample> SampleTiles(PictureInput& input, const Shape& tile, int coun
 // The same of a picture that is there.
 std::vector<Sample> SampleTiles(const Picture& picture, const Shape& tile, int count);
 
+// A tile of such a shape that stands for other pictures: rectangles of all sizes, colours and
+// brightnesses over each other. Always the same for the same shape.
+Sample DrawnTile(const Shape& tile);
+
 // Of the first of the files that can be read, or none if none can: that they cannot is for others
 // to say. "-" is standard input, which can be read again afterwards.
 struct FileSamples {

@@ -85,6 +85,16 @@ TEST_F(UpscalePrecision, ComesNearToFloatAndIsKept) {
   EXPECT_EQ(Kept().size(), 1u);
 }
 
+// What is kept is for all pictures, whatever the first one was.
+TEST_F(UpscalePrecision, ABlackFirstPictureSpoilsNoOthers) {
+  ASSERT_EQ(Upscale({input_, Path("fp32.png")}).exit_code, 0);
+  WritePicture(Path("black.png"), ImageFormat::kPng, Picture({.width = 20, .height = 20}));
+  ASSERT_EQ(Int8({Path("black.png"), Path("black2.png")}).exit_code, 0);
+  ASSERT_EQ(Int8({input_, output_}).exit_code, 0);
+  EXPECT_EQ(Kept().size(), 1u);
+  EXPECT_GT(Psnr(ReadPicture(output_).picture, ReadPicture(Path("fp32.png")).picture), 37);
+}
+
 TEST_F(UpscalePrecision, Fp32IsTheDefault) {
   ASSERT_EQ(Upscale({input_, Path("a.png")}).exit_code, 0);
   ASSERT_EQ(Upscale({input_, Path("b.png"), "--precision", "fp32"}).exit_code, 0);

@@ -107,6 +107,20 @@ TEST(SampleTiles, OfAFileAreThoseOfThePicture) {
   }
 }
 
+TEST(DrawnTile, HasAllBrightnesses) {
+  for (const Shape& shape : {Shape{1, 3, 128, 100}, Shape{1, 1, 16, 16}, Shape{1, 3, 1, 1}}) {
+    const Tensor tile = std::move(DrawnTile(shape).at(0)),
+                 again = std::move(DrawnTile(shape).at(0));
+    EXPECT_EQ(tile.shape(), shape);
+    const auto values = tile.values<const float>();
+    EXPECT_TRUE(std::ranges::equal(values, again.values<const float>()));
+    const auto [low, high] = std::ranges::minmax(values);
+    EXPECT_GE(low, 0);
+    EXPECT_LE(high, 1);
+    EXPECT_GT(high - low, values.size() > 3 ? 0.9 : -1);
+  }
+}
+
 TEST(SampleTiles, LargerThanThePictureReflectIt) {
   const Picture picture = Noise({.width = 10, .height = 6});
   const std::vector<Sample> samples = SampleTiles(picture, {1, 3, 16, 16}, 1);
