@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -15,9 +16,29 @@ namespace tessera {
 
 class Attributes {
  public:
-  using Value =
+  using Alternatives =
       std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>, std::vector<float>,
                    std::vector<std::string>, std::shared_ptr<const Tensor>>;
+
+  // Copied by itself: where memory for a copy is missing, libstdc++ 12 destroys what was never
+  // made, as it takes a variant of such types for one that always holds a value.
+  class Value : public Alternatives {
+   public:
+    using Alternatives::Alternatives;
+    Value(const Value& other) : Alternatives(std::int64_t{0}) {
+      std::visit(
+          [this](const auto& value) {
+            auto copy = value;
+            *this = std::move(copy);
+          },
+          static_cast<const Alternatives&>(other));
+    }
+    Value(Value&&) noexcept = default;
+    Value& operator=(Value other) noexcept {
+      Alternatives::operator=(std::move(other));
+      return *this;
+    }
+  };
 
   void Set(std::string name, Value value) {
     values_.insert_or_assign(std::move(name), std::move(value));

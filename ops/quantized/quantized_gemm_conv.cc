@@ -66,11 +66,6 @@ struct Tasks {
   std::int64_t in_rows, pitch;  // of the copy: rows, bytes from one to the next
 };
 
-std::int64_t Extent(std::int64_t outputs, std::int64_t stride, std::int64_t kernel,
-                    std::int64_t dilation) {
-  return (outputs - 1) * stride + (kernel - 1) * dilation + 1;
-}
-
 // Depends on the layer alone, so that several threads get the same tasks as one.
 Tasks ChooseTasks(const ConvParams& p, bool copies) {
   constexpr std::int64_t kTaskCost = 4 << 20, kMaxCols = 320, kMaxCopyBytes = 384 << 10;
@@ -91,8 +86,9 @@ Tasks ChooseTasks(const ConvParams& p, bool copies) {
     t.rows = std::clamp<std::int64_t>(t.rows, 1, p.out_height);
   }
   const auto measure = [&] {
-    t.in_rows = Extent(t.rows, p.stride_h, p.kernel_h, p.dilation_h);
-    const std::int64_t row = Extent(t.cols, p.stride_w, p.kernel_w, p.dilation_w) * pixel_stride;
+    t.in_rows = InputExtent(t.rows, p.stride_h, p.kernel_h, p.dilation_h);
+    const std::int64_t row =
+        InputExtent(t.cols, p.stride_w, p.kernel_w, p.dilation_w) * pixel_stride;
     // An odd number of cache lines: rows do not compete for the same sets.
     t.pitch = (DivideUp(row, 64) | 1) * 64;
     return t.in_rows * t.pitch;

@@ -7,21 +7,13 @@
 #include "ops/quantize_pixels.h"
 
 namespace tessera {
-namespace {
-
-std::int64_t Extent(std::int64_t outputs, std::int64_t stride, std::int64_t kernel,
-                    std::int64_t dilation) {
-  return (outputs - 1) * stride + (kernel - 1) * dilation + 1;
-}
-
-}  // namespace
 
 QuantizedInput::QuantizedInput(const QuantizedConvParams& params, std::int64_t most_cols)
     : p_(params.conv),
       x_(params.x),
       from_float_(params.from_float),
       in_({p_.batch, p_.in_channels, p_.in_height, p_.in_width}),
-      most_pixels_(Extent(most_cols, p_.stride_w, p_.kernel_w, p_.dilation_w)),
+      most_pixels_(InputExtent(most_cols, p_.stride_w, p_.kernel_w, p_.dilation_w)),
       blank_row_(static_cast<std::size_t>(CanStack() ? StackedBytes() / StackedRows::kRows : 0),
                  static_cast<std::uint8_t>(x_.zero_point)) {}
 
@@ -31,7 +23,7 @@ bool QuantizedInput::CanStack() const {
 
 QuantizedInput::Columns QuantizedInput::FindColumns(const Task& task) const {
   const std::int64_t left = task.x0 * p_.stride_w - p_.pad_left;
-  const std::int64_t count = Extent(task.cols, p_.stride_w, p_.kernel_w, p_.dilation_w);
+  const std::int64_t count = InputExtent(task.cols, p_.stride_w, p_.kernel_w, p_.dilation_w);
   const std::int64_t begin = std::clamp<std::int64_t>(-left, 0, count);
   return {left, count, begin, std::clamp<std::int64_t>(p_.in_width - left, begin, count)};
 }
@@ -61,7 +53,7 @@ void QuantizedInput::Quantize(const Task& task, std::int64_t y, std::int64_t x, 
 
 void QuantizedInput::Copy(const Task& task, std::int64_t rows, std::int64_t pitch,
                           std::uint8_t* copy) const {
-  const std::int64_t in_rows = Extent(rows, p_.stride_h, p_.kernel_h, p_.dilation_h);
+  const std::int64_t in_rows = InputExtent(rows, p_.stride_h, p_.kernel_h, p_.dilation_h);
   const std::int64_t top = task.y0 * p_.stride_h - p_.pad_top, pixel = in_.pixel_stride;
   const auto [left, count, begin, end] = FindColumns(task);
   for (std::int64_t y = top; y < top + in_rows; ++y, copy += pitch) {

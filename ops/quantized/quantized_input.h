@@ -11,6 +11,12 @@
 
 namespace tessera {
 
+// Input pixels along an axis that so many outputs need.
+inline std::int64_t InputExtent(std::int64_t outputs, std::int64_t stride, std::int64_t kernel,
+                                std::int64_t dilation) {
+  return (outputs - 1) * stride + (kernel - 1) * dilation + 1;
+}
+
 class QuantizedInput {
  public:
   // The input is channels-last, or float32 as CanQuantizeInput has it. Tasks are up to `most_cols`

@@ -38,9 +38,6 @@ TestModel EverythingModel() {
   return m;
 }
 
-// Each 5th point: about a thousand.
-constexpr int kStep = 5;
-
 // Protobuf loses the new element of a list that cannot grow (RepeatedPtrFieldBase, 3.21).
 constexpr int kLostByProtobuf = 1;
 
@@ -62,7 +59,7 @@ TEST(AllocationFailure, OfLoadingIsAnErrorAndLosesNothing) {
   load();  // what is made once for all is there
   ASSERT_EQ(text, "");
   int points = 0, errors = 0;
-  for (int n = 0;; n += kStep, ++points) {
+  for (int n = 0;; ++n, ++points) {
     const FailedAllocation failed = FailAllocation(n, load);
     if (!failed.happened) break;
     // Some can be done without, as those for looking at what memory there is.

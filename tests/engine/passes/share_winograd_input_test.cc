@@ -67,7 +67,7 @@ TEST(ShareWinogradInput, NearMisses) {
 
 TEST(ShareWinogradInput, ConvolutionsOfOneValueAndOfTheSamePartTwice) {
   TestModel m;
-  m.Input("x", {1, 16, 60, 60}).Noise("w", {16, 16, 3, 3}, 0.1f).Noise("w2", {16, 32, 3, 3}, 0.05f);
+  m.Input("x", {1, 16, 60, 60}).Noise("w", {16, 16, 3, 3}, 0.1f).Noise("w2", {16, 32, 3, 3}, 0.1f);
   m.Node("Concat", {"x", "x"}, {"xx"}, {{"axis", std::int64_t{1}}});
   m.Node("Conv", {"x", "w"}, {"c"}, {{"pads", Ints{1, 1, 1, 1}}});
   m.Node("Conv", {"xx", "w2"}, {"d"}, {{"pads", Ints{1, 1, 1, 1}}});
